@@ -1,0 +1,1 @@
+"""StableHLO in, Python-defined passes on the upstream MLIR bindings, native code out."""

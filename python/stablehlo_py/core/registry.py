@@ -1,0 +1,73 @@
+"""Facets of an op, keyed by its name: how it is lowered, evaluated, costed. One decorator a facet.
+
+    @lower("stablehlo.dot_general")
+    def lower_dot_general(op, lhs, rhs): ...
+
+A target overrides a rule with `@lower(name, target="tpu")` in its own folder. Registering twice is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Rule = Callable[..., Any]  # each facet has its own signature, given where the facet is made
+
+ANY = "any"
+
+
+class Facet:
+    """One kind of fact about ops; `doc` says what its rules take and give."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name, self.doc = name, doc
+        self._rules: dict[tuple[str, str], Rule] = {}
+
+    def __call__(self, *op_names: str, target: str = ANY) -> Callable[[Rule], Rule]:
+        def register(rule: Rule) -> Rule:
+            for op_name in op_names:
+                self.add(op_name, rule, target)
+            return rule
+
+        return register
+
+    def add(self, op_name: str, rule: Rule, target: str = ANY) -> None:
+        """Register `rule` for an op; the way for rows of a table."""
+        old = self._rules.get((op_name, target))
+        if old is not None:
+            raise ValueError(
+                f"{op_name} already has a {self.name} rule for target {target}: {source_of(old)}; second: {source_of(rule)}"
+            )
+        self._rules[op_name, target] = rule
+
+    def find(self, op_name: str, target: str = ANY) -> Rule | None:
+        """The rule for `op_name`: the target's own, else the one for any target, else None."""
+        return self._rules.get((op_name, target)) or self._rules.get((op_name, ANY))
+
+    def ops(self, target: str = ANY) -> list[str]:
+        """The ops that have a rule for `target`."""
+        return sorted({op_name for op_name, of in self._rules if of in (target, ANY)})
+
+    def rows(self) -> Iterator[tuple[str, str, Rule]]:
+        """(op, target, rule) of all rules."""
+        for (op_name, target), rule in sorted(self._rules.items()):
+            yield op_name, target, rule
+
+
+def source_of(rule: Rule) -> str:
+    """`file:line` of a rule, or its module where it has no source of its own."""
+    try:
+        function = inspect.unwrap(rule)
+        return f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
+    except (OSError, TypeError):
+        return getattr(rule, "__module__", repr(rule))
+
+
+lower = Facet("lower", "(op, *tensors) -> tensor or tensors: linalg, tensor, scf and arith on tensors")
+scalar = Facet("scalar", "(op, *scalars) -> scalar: the body of an elementwise op, in arith, math and complex")
+evaluate = Facet("evaluate", "(op, *arrays) -> array or arrays: NumPy, the oracle; ops with regions also get run=")
+cost = Facet("cost", "(op) -> Cost: flops and bytes")
+simplify = Facet("simplify", "(op) -> value or None: an exact rewrite on StableHLO")
+
+FACETS: tuple[Facet, ...] = (lower, scalar, evaluate, cost, simplify)

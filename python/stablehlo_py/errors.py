@@ -1,0 +1,29 @@
+"""The errors a user meets: each a sentence with the place, what is wrong, and what to try."""
+
+from __future__ import annotations
+
+
+class CompileError(Exception):
+    """A program cannot be compiled.
+
+    message: what is wrong, in the user's terms. where: the place in the input, `file:line:column` or the user's own
+    source line. hint: what to try. `str()` puts them together.
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        self.message, self.where, self.hint = message, where, hint
+        text = f"{where}: {message}" if where else message
+        super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+
+
+class BadInput(CompileError):
+    """The input is not a program: malformed text, a damaged artifact, a file that is not there."""
+
+
+class UnsupportedOp(CompileError):
+    """An op that a target cannot do, found before any of the program runs."""
+
+    def __init__(self, op: str, reason: str, *, target: str = "", where: str = "", hint: str = "") -> None:
+        self.op, self.reason, self.target = op, reason, target
+        on = f" on target {target}" if target else ""
+        super().__init__(f"{op} is not supported{on}: {reason}", where=where, hint=hint)

@@ -1,0 +1,120 @@
+"""The seam: the only module that names the package of the MLIR bindings.
+
+Everything else imports `ir`, the pass manager and the dialect builders from here, so another package with the upstream
+layout and StableHLO registered can stand in. Known traps of the bindings are kept away from the rest of the house here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import torch_mlir._mlir_libs as _libraries
+import torch_mlir.dialects as _dialects
+from torch_mlir import ir as ir
+from torch_mlir import rewrite as rewrite
+from torch_mlir._mlir_libs import _stablehlo as stablehlo
+from torch_mlir.passmanager import PassManager as PassManager
+
+# Without a Python module for a dialect, every op view of it retries a failing import: 25 us instead of 0.4 us an op.
+for _namespace in ("stablehlo", "chlo", "vhlo", "sdy", "mhlo", "mxu"):
+    _name = f"{_dialects.__name__}.{_namespace}"
+    if _name not in sys.modules:
+        sys.modules[_name] = types.ModuleType(_name)
+
+from torch_mlir.dialects import arith as arith  # noqa: E402
+from torch_mlir.dialects import bufferization as bufferization  # noqa: E402
+from torch_mlir.dialects import complex as complex  # noqa: E402
+from torch_mlir.dialects import ext as ext  # noqa: E402
+from torch_mlir.dialects import func as func  # noqa: E402
+from torch_mlir.dialects import gpu as gpu  # noqa: E402
+from torch_mlir.dialects import linalg as linalg  # noqa: E402
+from torch_mlir.dialects import llvm as llvm  # noqa: E402
+from torch_mlir.dialects import math as math  # noqa: E402
+from torch_mlir.dialects import memref as memref  # noqa: E402
+from torch_mlir.dialects import nvvm as nvvm  # noqa: E402
+from torch_mlir.dialects import scf as scf  # noqa: E402
+from torch_mlir.dialects import tensor as tensor  # noqa: E402
+from torch_mlir.dialects import torch as _torch  # noqa: E402
+from torch_mlir.dialects import vector as vector  # noqa: E402
+
+PACKAGE = ir.__name__.split(".", maxsplit=1)[0]
+DYNAMIC = -(2**63)  # how the bindings spell a dimension that is not known
+
+stablehlo.register_stablehlo_passes()
+
+
+def new_context() -> ir.Context:
+    """A context with StableHLO, chlo and every upstream dialect at hand.
+
+    It stays single-threaded: threads together with Python callbacks in nested passes deadlock on the interpreter's lock.
+    """
+    context = ir.Context()
+    stablehlo.register_dialect(context)
+    # chlo is linked but not registered: it comes only as a dependency of a pass, so run that pass over nothing.
+    _torch.register_dialect(context)
+    with context, ir.Location.unknown():
+        PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))").run(_nothing().operation)
+    if not context.is_dialect_loaded("chlo"):
+        raise RuntimeError(f"these bindings ({PACKAGE}) have no chlo dialect")
+    return context
+
+
+def _nothing() -> ir.Module:
+    return ir.Module.parse("func.func private @nothing() { return }")
+
+
+# --- raw access through the C API, for what the Python layer cannot show ---------------------------------------------
+
+
+class _StringRef(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+
+
+@functools.cache
+def _c_api() -> ctypes.CDLL:
+    folder = Path(_libraries.__file__).parent
+    found = sorted(folder.glob("lib*AggregateCAPI*")) + sorted(folder.glob("*CAPI*"))
+    library = ctypes.CDLL(str(found[0]))
+    library.mlirOperationGetAttributeByName.restype = ctypes.c_void_p
+    library.mlirOperationGetAttributeByName.argtypes = [ctypes.c_void_p, _StringRef]
+    for name, result in {
+        "mlirDenseElementsAttrGetRawData": ctypes.c_void_p,
+        "mlirDenseElementsAttrIsSplat": ctypes.c_bool,
+        "mlirAttributeIsADenseElements": ctypes.c_bool,
+    }.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, [ctypes.c_void_p]
+    return library
+
+
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _pointer(wrapped: Any) -> int:  # Any: every class of the bindings has the capsule
+    capsule = wrapped._CAPIPtr
+    return _capsule_pointer(capsule, _capsule_name(capsule))
+
+
+def raw_elements(op: ir.Operation, name: str, element_bytes: int, count: int) -> tuple[bytes, bool] | None:
+    """The bytes of a dense elements attribute and whether they are one element repeated; None for other attributes.
+
+    The Python layer refuses complex elements and knows no dtype for small floats; the C API gives the memory as it is.
+    """
+    library = _c_api()
+    key = name.encode()
+    attribute = library.mlirOperationGetAttributeByName(_pointer(op), _StringRef(key, len(key)))
+    if not attribute or not library.mlirAttributeIsADenseElements(attribute):
+        return None
+    splat = bool(library.mlirDenseElementsAttrIsSplat(attribute))
+    size = element_bytes * (1 if splat else count)
+    if size == 0:
+        return b"", False
+    return ctypes.string_at(library.mlirDenseElementsAttrGetRawData(attribute), size), splat
