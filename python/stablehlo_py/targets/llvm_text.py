@@ -1,0 +1,136 @@
+"""From the LLVM dialect to LLVM IR text that llvmlite reads: translation without crashes, float literals in hexadecimal.
+
+The bindings print LLVM 24, llvmlite parses LLVM 22. The two differ only in float literals: the newer one writes
+`+inf`, `-nan(0x1)`, `f0x7F7FFFFF` and the shortest decimal of a value, the older one wants decimals that are exact or the bits.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from ml_dtypes import bfloat16
+
+from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.mlir import ir, llvm
+
+_TRANSLATED_DIALECTS = ("llvm.", "nvvm.")
+# Scalars and vectors of these are LLVM types too; index, memref, tensor, tuple and the 8-bit floats are not.
+_BUILTIN_TYPE = re.compile(r"(vector<(\[?\d+\]?x)+)?(i\d+|f16|bf16|f32|f64|f80|f128|!llvm\.ptr.*)>?$")
+
+
+def to_llvm_ir(module: ir.Operation) -> str:
+    """The text of a module that holds only the LLVM and NVVM dialects, for `llvmlite.binding.parse_assembly`."""
+    check_translatable(module)
+    return fix_literals(llvm.translate_module_to_llvmir(module))
+
+
+def check_translatable(module: ir.Operation) -> None:
+    """Refuse what has no translation: translating it would end the process."""
+    for region in module.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                _check_type(module, argument.type)
+            for view in block.operations:
+                op = view.operation
+                if not op.name.startswith(_TRANSLATED_DIALECTS):
+                    raise UnsupportedOp(op.name, "it was left behind by the lowering to LLVM", where=place(op))
+                for result in op.results:
+                    _check_type(op, result.type)
+                check_translatable(op)
+
+
+def _check_type(op: ir.Operation, ty: ir.Type) -> None:
+    text = str(ty)
+    if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
+        raise UnsupportedOp(op.name, f"type {text} has no LLVM type", where=place(op))
+
+
+def place(op: ir.Operation) -> str:
+    """Where an op stands in the input; empty where the module carries no locations."""
+    text = str(op.location)
+    return "" if text == "loc(unknown)" else text.removeprefix("loc(").removesuffix(")").replace('"', "")
+
+
+@dataclass(frozen=True)
+class _Format:
+    """An IEEE-like format: the numpy dtype, the type of its bits, the bits of infinity, of a quiet NaN and of the sign."""
+
+    dtype: type
+    bits: type
+    infinity: int
+    quiet: int
+    sign: int
+
+
+_FORMATS = {
+    "half": _Format(np.float16, np.uint16, 0x7C00, 1 << 9, 1 << 15),
+    "bfloat": _Format(bfloat16, np.uint16, 0x7F80, 1 << 6, 1 << 15),
+    "float": _Format(np.float32, np.uint32, 0x7F80_0000, 1 << 22, 1 << 31),
+    "double": _Format(np.float64, np.uint64, 0x7FF0_0000_0000_0000, 1 << 51, 1 << 63),
+}
+
+_TYPE = re.compile(r"(?<![-\w.$%@\"])(half|bfloat|float|double)\b")
+_LITERAL = re.compile(
+    r'"[^"\n]*"'  # strings and quoted names are skipped
+    r"|(?:\b(half|bfloat|float|double) )?(?<![-\w.$%@])"
+    r"([+-](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\))|f0x[0-9A-Fa-f]+|[+-]?\d+\.\d*(?:[eE][+-]?\d+)?)(?![\w.])"
+)
+_SPECIAL = re.compile(r"([+-])(inf|qnan|s?nan)(?:\(0x([0-9A-Fa-f]+)\))?$")
+
+
+def fix_literals(text: str) -> str:
+    """Write every float literal of LLVM 24 text as bits, as LLVM 22 reads them.
+
+    fadd float %x, 1.000000e-01   ->   fadd float %x, 0x3FB99999A0000000
+    """
+    memo: dict[tuple[str, str], str] = {}
+
+    def rewrite(match: re.Match[str]) -> str:
+        ty, literal = match.groups()
+        if literal is None:
+            return match[0]
+        kind = ty or _type_before(text, match.start())
+        if kind is None:
+            return match[0]
+        spelled = memo.get((kind, literal))
+        if spelled is None:
+            spelled = memo[kind, literal] = _spell(kind, _bits(kind, literal))
+        return f"{ty} {spelled}" if ty else spelled
+
+    return _LITERAL.sub(rewrite, text)
+
+
+def _type_before(text: str, end: int) -> str | None:
+    """The float type that a bare operand has: the last one named before it on its line (`phi float [ 0.1, %3 ]`)."""
+    named = _TYPE.findall(text[text.rfind("\n", 0, end) + 1 : end])
+    return named[-1] if named else None
+
+
+def _bits(ty: str, literal: str) -> int:
+    form = _FORMATS[ty]
+    if literal.startswith("f0x"):
+        return int(literal[3:], 16)
+    special = _SPECIAL.match(literal)
+    if special is None:
+        with np.errstate(over="ignore"):  # the shortest decimal of the largest half lies above it
+            return int(np.asarray(np.float64(literal)).astype(form.dtype).view(form.bits))
+    sign, kind, payload = special.groups()
+    bits = form.infinity | (form.sign if sign == "-" else 0) | (int(payload, 16) if payload else 0)
+    return bits | form.quiet if kind in ("nan", "qnan") else bits
+
+
+def _spell(ty: str, bits: int) -> str:
+    """The hexadecimal spelling; LLVM 22 writes a float as the double of the same value, with the NaN payload shifted."""
+    if ty == "half":
+        return f"0xH{bits:04X}"
+    if ty == "bfloat":
+        return f"0xR{bits:04X}"
+    if ty == "double":
+        return f"0x{bits:016X}"
+    if bits & 0x7F80_0000 == 0x7F80_0000:
+        return f"0x{(bits >> 31 << 63) | (0x7FF << 52) | ((bits & 0x7F_FFFF) << 29):016X}"
+    value = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
