@@ -1,0 +1,209 @@
+/* Runs the code of a Program (executor.h has the encoding) with arenas that are allocated once and recycled. */
+#if defined(__linux__)
+#define _GNU_SOURCE /* madvise */
+#endif
+#include "executor.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#define CACHE_LINE 64
+#define HUGE_PAGE (2 << 20)
+
+/* What one call needs: its temporaries, and a pointer for each slot. */
+typedef struct arena {
+    struct arena *next;
+    char *memory;
+    void *slots[];
+} arena;
+
+/* A slot that each call points to an argument or a result. */
+typedef struct {
+    int64_t slot, kind, number;
+} external;
+
+struct shlo_executor {
+    int64_t words, slots, externals_count, arena_bytes, arenas;
+    int64_t *code, *origins;
+    external *externals;
+    shlo_kernel *kernels;
+    void **constants;
+    shlo_host host;
+    pthread_mutex_t lock; /* guards idle and arenas */
+    arena *idle;
+};
+
+int64_t shlo_runtime_version(void) { return 1; }
+
+static int32_t run(const shlo_executor *executor, void *const *slots, const int64_t *code, const int64_t *end) {
+    while (code < end) {
+        switch (code[0]) {
+        case SHLO_LAUNCH:
+            executor->kernels[code[1]](slots + code[2], code[3], code[4]);
+            code += 5;
+            break;
+        case SHLO_COPY:
+            memmove((char *)slots[code[2]] + code[5], (const char *)slots[code[1]] + code[4], (size_t)code[3]);
+            code += 6;
+            break;
+        case SHLO_FILL:
+            memset(slots[code[1]], (int)code[3], (size_t)code[2]);
+            code += 4;
+            break;
+        case SHLO_WHILE: {
+            const volatile uint8_t *predicate = slots[code[1]];
+            const int64_t *condition = code + 4, *body = condition + code[2], *after = body + code[3];
+            for (;;) {
+                int32_t status = run(executor, slots, condition, body);
+                if (status != SHLO_OK) return status;
+                if (!*predicate) break;
+                status = run(executor, slots, body, after);
+                if (status != SHLO_OK) return status;
+            }
+            code = after;
+            break;
+        }
+        case SHLO_CASE: {
+            int64_t count = code[2];
+            const int64_t *sizes = code + 3, *branch = sizes + count;
+            int32_t index;
+            memcpy(&index, slots[code[1]], sizeof index);
+            if (index < 0 || index >= count) index = (int32_t)(count - 1);
+            for (int64_t i = 0; i < index; ++i) branch += sizes[i];
+            int32_t status = run(executor, slots, branch, branch + sizes[index]);
+            if (status != SHLO_OK) return status;
+            for (int64_t i = index; i < count; ++i) branch += sizes[i];
+            code = branch;
+            break;
+        }
+        default: /* SHLO_HOST */
+            if (executor->host(code[1], slots + code[2])) return SHLO_HOST_FAILED;
+            code += 3;
+        }
+    }
+    return SHLO_OK;
+}
+
+static arena *new_arena(const shlo_executor *executor) {
+    arena *made = malloc(sizeof *made + (size_t)executor->slots * sizeof(void *));
+    if (!made) return NULL;
+    /* Large arenas in huge pages: page faults cost more than most kernels. */
+    size_t alignment = executor->arena_bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
+    size_t bytes = ((size_t)executor->arena_bytes / CACHE_LINE + 1) * CACHE_LINE;
+    void *memory;
+    if (posix_memalign(&memory, alignment, bytes)) {
+        free(made);
+        return NULL;
+    }
+#if defined(__linux__)
+    if (alignment == HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    made->memory = memory;
+    for (int64_t i = 0; i < executor->slots; ++i) {
+        int64_t value = executor->origins[2 * i + 1];
+        switch (executor->origins[2 * i]) {
+        case SHLO_CONSTANT: made->slots[i] = executor->constants[value]; break;
+        case SHLO_TEMPORARY: made->slots[i] = made->memory + value; break;
+        default: made->slots[i] = NULL; /* set at each call */
+        }
+    }
+    return made;
+}
+
+static void free_arena(arena *arena) {
+    free(arena->memory);
+    free(arena);
+}
+
+static arena *take_arena(shlo_executor *executor) {
+    pthread_mutex_lock(&executor->lock);
+    arena *taken = executor->idle;
+    if (taken) executor->idle = taken->next;
+    pthread_mutex_unlock(&executor->lock);
+    if (taken) return taken;
+    taken = new_arena(executor);
+    if (taken) {
+        pthread_mutex_lock(&executor->lock);
+        ++executor->arenas;
+        pthread_mutex_unlock(&executor->lock);
+    }
+    return taken;
+}
+
+static void return_arena(shlo_executor *executor, arena *arena) {
+    pthread_mutex_lock(&executor->lock);
+    arena->next = executor->idle;
+    executor->idle = arena;
+    pthread_mutex_unlock(&executor->lock);
+}
+
+int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void *const *results) {
+    arena *arena = take_arena(executor);
+    if (!arena) return SHLO_NO_MEMORY;
+    for (int64_t i = 0; i < executor->externals_count; ++i) {
+        external outer = executor->externals[i];
+        arena->slots[outer.slot] = (outer.kind == SHLO_ARGUMENT ? arguments : results)[outer.number];
+    }
+    int32_t status = run(executor, arena->slots, executor->code, executor->code + executor->words);
+    return_arena(executor, arena);
+    return status;
+}
+
+int64_t shlo_executor_arenas(shlo_executor *executor) {
+    pthread_mutex_lock(&executor->lock);
+    int64_t count = executor->arenas;
+    pthread_mutex_unlock(&executor->lock);
+    return count;
+}
+
+static void *copied(const void *from, size_t bytes) {
+    void *made = malloc(bytes ? bytes : 1);
+    if (made && bytes) memcpy(made, from, bytes);
+    return made;
+}
+
+shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const int64_t *origins, int64_t slots,
+                                    const shlo_kernel *kernels, int64_t kernel_count, void *const *constants,
+                                    int64_t constant_count, int64_t arena_bytes, shlo_host host) {
+    shlo_executor *made = calloc(1, sizeof *made);
+    if (!made) return NULL;
+    pthread_mutex_init(&made->lock, NULL);
+    made->words = words;
+    made->slots = slots;
+    made->arena_bytes = arena_bytes;
+    made->host = host;
+    made->code = copied(code, (size_t)words * sizeof *code);
+    made->origins = copied(origins, (size_t)slots * 2 * sizeof *origins);
+    made->kernels = copied(kernels, (size_t)kernel_count * sizeof *kernels);
+    made->constants = copied(constants, (size_t)constant_count * sizeof *constants);
+    made->externals = malloc((size_t)(slots + 1) * sizeof *made->externals);
+    if (!made->code || !made->origins || !made->kernels || !made->constants || !made->externals) {
+        shlo_executor_destroy(made);
+        return NULL;
+    }
+    for (int64_t i = 0; i < slots; ++i) {
+        if (origins[2 * i] != SHLO_ARGUMENT && origins[2 * i] != SHLO_RESULT) continue;
+        made->externals[made->externals_count++] = (external){i, origins[2 * i], origins[2 * i + 1]};
+    }
+    return made;
+}
+
+void shlo_executor_destroy(shlo_executor *executor) {
+    if (!executor) return;
+    while (executor->idle) {
+        arena *next = executor->idle->next;
+        free_arena(executor->idle);
+        executor->idle = next;
+    }
+    pthread_mutex_destroy(&executor->lock);
+    free(executor->code);
+    free(executor->origins);
+    free(executor->externals);
+    free(executor->kernels);
+    free(executor->constants);
+    free(executor);
+}

@@ -1,0 +1,46 @@
+/* The executor of a Program: a loop over its commands. C ABI, no dependencies; native/runtime/executor.c does the work.
+ *
+ * Code is a sequence of int64 words. A command is its number, its operands, then the commands inside it:
+ *
+ *   LAUNCH  kernel slot begin end                         kernels[kernel](slots + slot, begin, end)
+ *   COPY    source target bytes source_offset target_offset
+ *   FILL    target bytes value
+ *   WHILE   predicate C B   C words of condition, B words of body; predicate is one byte, 0 ends the loop
+ *   CASE    index N w1..wN  N branches of w1..wN words; index is an int32, out of range means the last branch
+ *   HOST    number slot     host(number, slots + slot); anything but 0 ends the run with SHLO_HOST_FAILED
+ *
+ * A slot is a place in a table of pointers. Every launch has its pointers side by side, so that a kernel gets its run of
+ * slots as it stands. What a slot points to is given once, by two words: SHLO_ARGUMENT, SHLO_RESULT or SHLO_CONSTANT
+ * with its number, or SHLO_TEMPORARY with its offset in the arena.
+ */
+#ifndef STABLEHLO_RUNTIME_EXECUTOR_H
+#define STABLEHLO_RUNTIME_EXECUTOR_H
+
+#include <stdint.h>
+
+enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST };
+enum { SHLO_ARGUMENT, SHLO_RESULT, SHLO_CONSTANT, SHLO_TEMPORARY };
+enum { SHLO_OK, SHLO_NO_MEMORY, SHLO_HOST_FAILED };
+
+typedef void (*shlo_kernel)(void *const *buffers, int64_t begin, int64_t end);
+typedef int32_t (*shlo_host)(int64_t number, void *const *buffers);
+typedef struct shlo_executor shlo_executor;
+
+/* Raised whenever the code or a signature changes; the Python side refuses another one. */
+int64_t shlo_runtime_version(void);
+
+/* Copies code, origins, kernels and constants (the pointers, not what they point to). NULL when there is no memory. */
+shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const int64_t *origins, int64_t slots,
+                                    const shlo_kernel *kernels, int64_t kernel_count, void *const *constants,
+                                    int64_t constant_count, int64_t arena_bytes, shlo_host host);
+
+/* Safe from several threads at once: each call has an arena of its own, from a pool. */
+int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void *const *results);
+
+/* How many arenas there are, busy ones too. */
+int64_t shlo_executor_arenas(shlo_executor *executor);
+
+/* No call may be running. */
+void shlo_executor_destroy(shlo_executor *executor);
+
+#endif

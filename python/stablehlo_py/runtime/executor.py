@@ -1,0 +1,291 @@
+"""Executors of a Program: the native one, and the Python one that needs no library and is the oracle of the tests."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from stablehlo_py.resources import native_library
+from stablehlo_py.runtime.flatten import flatten
+from stablehlo_py.runtime.host import HostCallError, HostFunction, call_host
+from stablehlo_py.runtime.plan import Plan, check_plan, plan_memory
+from stablehlo_py.runtime.program import (
+    ALIGNMENT,
+    Case,
+    Command,
+    Copy,
+    Fill,
+    Host,
+    Launch,
+    Program,
+    While,
+    constant_bytes,
+    walk,
+)
+
+RUNTIME_VERSION = 1  # shlo_runtime_version of native/runtime/executor.c
+NO_MEMORY, HOST_FAILED = 1, 2
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Executor:
+    """Runs one Program; `run` may be called from several threads at once.
+
+    kernel_addresses: the entry point of each kernel; `owner` keeps their code in memory as long as the executor lives.
+    host_calls: a function for each name in program.host_calls.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kernel_addresses: Sequence[int],
+        host_calls: Sequence[HostFunction] = (),
+        *,
+        plan: Plan | None = None,
+        owner: object = None,
+    ) -> None:
+        if len(kernel_addresses) != len(program.kernels) or len(host_calls) != len(program.host_calls):
+            raise ValueError(
+                f"{len(kernel_addresses)} kernels and {len(host_calls)} host calls are given, "
+                f"{len(program.kernels)} and {len(program.host_calls)} are in the program"
+            )
+        self.program = program
+        self.plan = plan or plan_memory(program)
+        check_plan(program, self.plan)
+        self.owner = owner
+        self.host_calls = tuple(host_calls)
+        self.constants = [_aligned(constant_bytes(constant)) for constant in program.constants]
+        self.argument_bytes = [ty.bytes for ty in program.arguments]
+        self.result_bytes = [ty.bytes for ty in program.results]
+
+    def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Compute results from arguments, all C-contiguous and of the program's types; HostCallError stops it."""
+        raise NotImplementedError
+
+    def addresses(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
+        """Where the arrays' memory is, after a check that it is as large as the program will touch."""
+        for arrays, sizes in ((arguments, self.argument_bytes), (results, self.result_bytes)):
+            if [array.nbytes for array in arrays] != sizes or not all(array.flags.c_contiguous for array in arrays):
+                raise ValueError(f"arrays of {sizes} bytes are wanted, contiguous, not {[a.nbytes for a in arrays]}")
+        return [address_of(array) for array in arguments], [address_of(array) for array in results]
+
+
+class NativeExecutor(Executor):
+    """Runs the program in native/runtime/executor.c, without the interpreter's lock."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernel_addresses: Sequence[int],
+        host_calls: Sequence[HostFunction] = (),
+        *,
+        plan: Plan | None = None,
+        owner: object = None,
+    ) -> None:
+        super().__init__(program, kernel_addresses, host_calls, plan=plan, owner=owner)
+        library = load_native()
+        if library is None:
+            raise OSError("the native runtime library is not there")
+        self._run = library.shlo_executor_run
+        self._host_commands = [command for command in walk(program.commands) if isinstance(command, Host)]
+        self._failure = threading.local()
+        # The C side holds this callback as a bare pointer; it must not keep the executor alive in turn.
+        self._callback = HOST(_host_callback(weakref.ref(self)))
+        code, origins = flatten(program, self.plan)
+        kernels = np.array(kernel_addresses, np.uint64)
+        constants = np.array([address_of(constant) for constant in self.constants], np.uint64)
+        self._handle = library.shlo_executor_create(
+            code.ctypes.data,
+            len(code),
+            origins.ctypes.data,
+            len(origins),
+            kernels.ctypes.data,
+            len(kernels),
+            constants.ctypes.data,
+            len(constants),
+            self.plan.arena_bytes,
+            self._callback,
+        )
+        if not self._handle:
+            raise MemoryError("no memory for the program")
+        self._arenas = library.shlo_executor_arenas
+        # Not at exit: a daemon thread may still be inside a call, and the memory goes with the process anyway.
+        weakref.finalize(self, library.shlo_executor_destroy, self._handle).atexit = False
+        self._arguments, self._results = (
+            ctypes.c_void_p * len(program.arguments),
+            ctypes.c_void_p * len(program.results),
+        )
+
+    def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        inputs, outputs = self.addresses(arguments, results)
+        status = self._run(self._handle, self._arguments(*inputs), self._results(*outputs))
+        if status == NO_MEMORY:
+            raise MemoryError(f"no memory for an arena of {self.plan.arena_bytes} bytes")
+        if status == HOST_FAILED:
+            raise self._failure.__dict__.pop("error")
+
+    @property
+    def arenas(self) -> int:
+        """How many arenas exist: the most calls that ever ran at once."""
+        return self._arenas(self._handle)
+
+    def call_host_command(self, number: int, addresses: Sequence[int | None]) -> int:
+        """The host command of a number; 1 when it failed, with the error kept for `run` on this thread."""
+        try:
+            _call_host(self, self._host_commands[number], addresses)
+        except BaseException as error:  # KeyboardInterrupt too: nothing may unwind through C
+            self._failure.error = error
+            return 1
+        return 0
+
+
+class PythonExecutor(Executor):
+    """Runs the program's own tree of commands; ten microseconds a command, not ten nanoseconds."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernel_addresses: Sequence[int],
+        host_calls: Sequence[HostFunction] = (),
+        *,
+        plan: Plan | None = None,
+        owner: object = None,
+    ) -> None:
+        super().__init__(program, kernel_addresses, host_calls, plan=plan, owner=owner)
+        self._kernels = [KERNEL(address) for address in kernel_addresses]
+
+    def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        inputs, outputs = self.addresses(arguments, results)
+        arena = _aligned_empty(self.plan.arena_bytes)
+        base = address_of(arena)
+        memory: list[int] = []
+        for buffer in self.program.buffers:
+            if buffer.kind == "argument":
+                memory.append(inputs[buffer.index])
+            elif buffer.kind == "result":
+                memory.append(outputs[buffer.index])
+            elif buffer.kind == "constant":
+                memory.append(address_of(self.constants[buffer.index]))
+            else:
+                memory.append(base + max(self.plan.offsets[buffer.id], 0))
+        self._block(self.program.commands, memory)
+
+    def _block(self, commands: tuple[Command, ...], memory: list[int]) -> None:
+        for command in commands:
+            match command:
+                case Launch(kernel, buffers, begin, end):
+                    pointers = (ctypes.c_void_p * len(buffers))(*[memory[buffer] for buffer in buffers])
+                    self._kernels[kernel](ctypes.addressof(pointers), begin, end)
+                case Copy(source, target, count, source_offset, target_offset):
+                    ctypes.memmove(memory[target] + target_offset, memory[source] + source_offset, count)
+                case Fill(target, count, value):
+                    ctypes.memset(memory[target], value, count)
+                case While(condition, predicate, body):
+                    self._block(condition, memory)
+                    while ctypes.c_uint8.from_address(memory[predicate]).value:
+                        self._block(body, memory)
+                        self._block(condition, memory)
+                case Case(index, branches):
+                    chosen = ctypes.c_int32.from_address(memory[index]).value
+                    self._block(branches[chosen if 0 <= chosen < len(branches) else -1], memory)
+                case Host(_, inputs, outputs):
+                    _call_host(self, command, [memory[buffer] for buffer in inputs + outputs])
+
+
+def make_executor(
+    program: Program,
+    kernel_addresses: Sequence[int],
+    host_calls: Sequence[HostFunction] = (),
+    *,
+    prefer: Literal["native", "python"] = "native",
+    plan: Plan | None = None,
+    owner: object = None,
+) -> Executor:
+    """The native executor, or with a warning the Python one where the library was not built."""
+    native = prefer == "native" and load_native() is not None
+    if prefer == "native" and not native:
+        _warn_once()
+    kind = NativeExecutor if native else PythonExecutor
+    return kind(program, kernel_addresses, host_calls, plan=plan, owner=owner)
+
+
+@functools.cache
+def load_native() -> ctypes.CDLL | None:
+    """The native runtime, or None when it was not built or is of another version than this package."""
+    path = native_library("stablehlo_runtime")
+    if path is None:
+        return None
+    library = ctypes.CDLL(str(path))  # CDLL, not PyDLL: calls release the interpreter's lock
+    library.shlo_runtime_version.restype = ctypes.c_int64
+    if library.shlo_runtime_version() != RUNTIME_VERSION:
+        return None
+    pointer, integer = ctypes.c_void_p, ctypes.c_int64
+    create = library.shlo_executor_create
+    create.restype = pointer
+    create.argtypes = [pointer, integer, pointer, integer, pointer, integer, pointer, integer, integer, HOST]
+    library.shlo_executor_run.restype = ctypes.c_int32
+    library.shlo_executor_run.argtypes = [pointer, pointer, pointer]
+    library.shlo_executor_arenas.restype = integer
+    library.shlo_executor_arenas.argtypes = [pointer]
+    library.shlo_executor_destroy.restype = None
+    library.shlo_executor_destroy.argtypes = [pointer]
+    return library
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "the native runtime was not built (no C compiler?): programs run command by command in Python, which is slower",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array's memory starts."""
+    # PyArrayObject starts with the data pointer after the object's head, an ABI that numpy keeps; six times faster
+    # than array.ctypes.data, which counts when a whole program takes two microseconds.
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def _aligned_empty(size: int) -> np.ndarray:
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + size]
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    if address_of(array) % ALIGNMENT == 0:
+        return array
+    copy = _aligned_empty(array.size)
+    copy[:] = array
+    return copy
+
+
+def _call_host(executor: Executor, command: Host, addresses: Sequence[int | None]) -> None:
+    program = executor.program
+    sizes = [program.buffers[buffer].bytes for buffer in command.inputs + command.outputs]
+    try:
+        call_host(executor.host_calls[command.call], addresses, sizes, len(command.inputs))
+    except Exception as error:
+        raise HostCallError(f"host call {program.host_calls[command.call]} failed: {error}") from error
+
+
+def _host_callback(executor: Callable[[], NativeExecutor | None]) -> Callable[..., int]:
+    def call(number: int, pointers: ctypes._Pointer) -> int:
+        living = executor()
+        if living is None:
+            return 1
+        command = living._host_commands[number]
+        return living.call_host_command(number, pointers[: len(command.inputs) + len(command.outputs)])
+
+    return call
