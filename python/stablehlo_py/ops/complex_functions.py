@@ -1,0 +1,337 @@
+"""Complex scalar functions: no overflow on the way, special values as in C's Annex G.
+
+complex<f32> is computed in f64 and rounded once; complex<f64> calls the C library where it has the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stablehlo_py.mlir import arith, complex, ir, math
+from stablehlo_py.ops.expression import Num, any_of, constant, where
+from stablehlo_py.ops.libm import call, call_libm
+
+_INFINITY = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Complex:
+    """A complex scalar as its two parts."""
+
+    re: Num
+    im: Num
+
+    def to(self, ty: ir.Type) -> Complex:
+        return Complex(self.re.to(ty), self.im.to(ty))
+
+    @property
+    def value(self) -> ir.Value:
+        return complex.CreateOp(ir.ComplexType.get(self.re.type), self.re.value, self.im.value).result
+
+
+def parts(value: ir.Value) -> Complex:
+    """The parts of a complex value."""
+    return Complex(Num(complex.re(value)), Num(complex.im(value)))
+
+
+def wide(function: Callable[..., Complex]) -> Callable[..., ir.Value]:
+    """`function` of complex values, its arithmetic in f64 whatever the type of the operands."""
+
+    def on_values(*values: ir.Value) -> ir.Value:
+        part = ir.ComplexType(values[0].type).element_type
+        return function(*(parts(v).to(ir.F64Type.get()) for v in values)).to(part).value
+
+    on_values.__doc__ = function.__doc__
+    return on_values
+
+
+def from_libm(name: str) -> Callable[..., ir.Value]:
+    """A function of C's <complex.h> on `double _Complex`."""
+
+    @wide
+    def function(*numbers: Complex) -> Complex:
+        flat = [part.value for z in numbers for part in (z.re, z.im)]
+        re, im = call_libm(name, flat, [ir.F64Type.get()] * 2)
+        return Complex(Num(re), Num(im))
+
+    return function
+
+
+# --- without rounding or in the operands' own precision ----------------------------------------------------------------
+
+
+def real(value: ir.Value) -> ir.Value:
+    return complex.re(value)
+
+
+def imag(value: ir.Value) -> ir.Value:
+    return complex.im(value)
+
+
+def create(re: ir.Value, im: ir.Value) -> ir.Value:
+    return Complex(Num(re), Num(im)).value
+
+
+def add(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    x, y = parts(lhs), parts(rhs)
+    return Complex(x.re + y.re, x.im + y.im).value
+
+
+def subtract(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    x, y = parts(lhs), parts(rhs)
+    return Complex(x.re - y.re, x.im - y.im).value
+
+
+def multiply(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """(a + bi)(c + di) = (ac - bd) + (ad + bc)i, as written."""
+    x, y = parts(lhs), parts(rhs)
+    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re).value
+
+
+def negate(value: ir.Value) -> ir.Value:
+    z = parts(value)
+    return Complex(-z.re, -z.im).value
+
+
+def conjugate(value: ir.Value) -> ir.Value:
+    z = parts(value)
+    return Complex(z.re, -z.im).value
+
+
+def equal(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    x, y = parts(lhs), parts(rhs)
+    return (x.re.eq(y.re) & x.im.eq(y.im)).value
+
+
+def not_equal(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    x, y = parts(lhs), parts(rhs)
+    return (x.re.ne(y.re) | x.im.ne(y.im)).value
+
+
+def is_finite(value: ir.Value) -> ir.Value:
+    z = parts(value)
+    return ((abs(z.re) < _INFINITY) & (abs(z.im) < _INFINITY)).value
+
+
+# --- magnitude, division -----------------------------------------------------------------------------------------------
+
+
+def absolute(value: ir.Value) -> ir.Value:
+    """|z| without overflow; infinite when either part is, even beside a NaN."""
+    z = parts(value)
+    return _hypot(z.to(ir.F64Type.get())).to(z.re.type).value
+
+
+def _hypot(z: Complex) -> Num:
+    return call("hypot", z.re, z.im)
+
+
+def _power_of_two(exponent: Num) -> Num:
+    """2**exponent for an i64 exponent in the normal range of f64."""
+    return ((exponent + 1023) << 52).as_float()
+
+
+def _quotient(x: Complex, y: Complex) -> Complex:
+    """x / y; y is scaled to about 1 first, infinities and zeros recovered as Annex G asks."""
+    largest = abs(y.re).maximum(abs(y.im))
+    exponent = largest.bits.shift_right_logical(52) - 1023
+    # zeros, subnormals, infinities and NaNs stay as they are; the scale itself must be a normal number
+    plain = any_of(exponent < -1021, exponent > 1023)
+    scale = _power_of_two(-where(exponent > 1021, 1021, where(plain, 0, exponent)))
+    scale = where(exponent < -1021, largest.lift(2.0**1000), scale)
+    c, d = y.re * scale, y.im * scale
+    denominator = c * c + d * d
+    re = (x.re * c + x.im * d) / denominator * scale
+    im = (x.im * c - x.re * d) / denominator * scale
+
+    lost = re.is_nan & im.is_nan
+    by_zero = y.re.eq(0.0) & y.im.eq(0.0) & ~(x.re.is_nan & x.im.is_nan)
+    huge = re.lift(_INFINITY).copysign(y.re)
+    x_infinite = abs(x.re).eq(_INFINITY) | abs(x.im).eq(_INFINITY)
+    y_infinite = abs(y.re).eq(_INFINITY) | abs(y.im).eq(_INFINITY)
+    x_finite = (abs(x.re) < _INFINITY) & (abs(x.im) < _INFINITY)
+    y_finite = (abs(y.re) < _INFINITY) & (abs(y.im) < _INFINITY)
+    a, b = _unit(x.re), _unit(x.im)
+    u, v = _unit(y.re), _unit(y.im)
+    re_special = where(
+        by_zero,
+        huge * x.re,
+        where(
+            x_infinite & y_finite,
+            (a * y.re + b * y.im) * _INFINITY,
+            where(y_infinite & x_finite, (x.re * u + x.im * v) * 0.0, re),
+        ),
+    )
+    im_special = where(
+        by_zero,
+        huge * x.im,
+        where(
+            x_infinite & y_finite,
+            (b * y.re - a * y.im) * _INFINITY,
+            where(y_infinite & x_finite, (x.im * u - x.re * v) * 0.0, im),
+        ),
+    )
+    return Complex(where(lost, re_special, re), where(lost, im_special, im))
+
+
+def _unit(x: Num) -> Num:
+    """1 for an infinity, else 0, with the sign of x."""
+    return where(abs(x).eq(_INFINITY), x.lift(1.0), 0.0).copysign(x)
+
+
+divide = wide(_quotient)
+
+
+@wide
+def sign(z: Complex) -> Complex:
+    """z / |z|; zero stays zero, NaN where a part is one."""
+    magnitude = _hypot(z)
+    zero = magnitude.eq(0.0)
+    nan = z.re.is_nan | z.im.is_nan
+    quotient = Complex(z.re / magnitude, z.im / magnitude)
+    bad = magnitude.lift(0.0) / 0.0
+    return Complex(
+        where(nan, bad, where(zero, z.re, quotient.re)),
+        where(nan, bad, where(zero, z.im, quotient.im)),
+    )
+
+
+# --- exponentials and logarithms ---------------------------------------------------------------------------------------
+
+exponential = from_libm("cexp")
+log = from_libm("clog")
+sqrt = from_libm("csqrt")
+tanh = from_libm("ctanh")
+sine = from_libm("csin")
+cosine = from_libm("ccos")
+tan = from_libm("ctan")
+sinh = from_libm("csinh")
+cosh = from_libm("ccosh")
+acos = from_libm("cacos")
+acosh = from_libm("cacosh")
+asin = from_libm("casin")
+asinh = from_libm("casinh")
+atan = from_libm("catan")
+atanh = from_libm("catanh")
+
+
+def _exp(z: Complex) -> Complex:
+    re, im = call_libm("cexp", [z.re.value, z.im.value], [ir.F64Type.get()] * 2)
+    return Complex(Num(re), Num(im))
+
+
+def _log(z: Complex) -> Complex:
+    re, im = call_libm("clog", [z.re.value, z.im.value], [ir.F64Type.get()] * 2)
+    return Complex(Num(re), Num(im))
+
+
+def _product(x: Complex, y: Complex) -> Complex:
+    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
+
+
+@wide
+def exponential_minus_one(z: Complex) -> Complex:
+    """expm1(a + bi) = (expm1(a) cos b - 2 sin(b/2)^2) + e^a sin(b) i."""
+    cos, half = Num(math.cos(z.im.value)), Num(math.sin((z.im * 0.5).value))
+    grown = Num(math.expm1(z.re.value))
+    whole = _exp(z)
+    # beyond 1 nothing cancels and the exponential has the special values right
+    small = abs(z.re) < 1.0
+    re = where(small, grown * cos - half * half * 2.0, whole.re - 1.0)
+    return Complex(re, whole.im)
+
+
+@wide
+def log_plus_one(z: Complex) -> Complex:
+    """log(1 + z) = log1p(a (2 + a) + b^2) / 2 + i atan2(b, 1 + a); far from -1 and 0, the logarithm of 1 + z."""
+    one_plus = Complex(z.re + 1.0, z.im)
+    near = (abs(z.re) < 3.0) & (abs(z.im) < 3.0)
+    excess = _excess(z.re, z.im)
+    re = where(near, Num(math.log1p(excess.value)) * 0.5, _log(one_plus).re)
+    return Complex(re, Num(math.atan2(z.im.value, one_plus.re.value)))
+
+
+def _excess(a: Num, b: Num) -> Num:
+    """a^2 + 2a + b^2 with the rounding errors of the products and sums added back."""
+    a2, b2 = a * a, b * b
+    a2_error, b2_error = _fused(a, a, -a2), _fused(b, b, -b2)
+    first, first_error = _two_sum(a * 2.0, b2)
+    second, second_error = _two_sum(first, a2)
+    return second + (first_error + second_error + a2_error + b2_error)
+
+
+def _fused(x: Num, y: Num, z: Num) -> Num:
+    return Num(math.fma(x.value, y.value, z.value))
+
+
+def _two_sum(x: Num, y: Num) -> tuple[Num, Num]:
+    """x + y and its rounding error."""
+    total = x + y
+    of_y = total - x
+    return total, (x - (total - of_y)) + (y - of_y)
+
+
+@wide
+def rsqrt(z: Complex) -> Complex:
+    """1 / sqrt(z)."""
+    re, im = call_libm("csqrt", [z.re.value, z.im.value], [ir.F64Type.get()] * 2)
+    return _quotient(Complex(z.re.lift(1.0), z.re.lift(0.0)), Complex(Num(re), Num(im)))
+
+
+@wide
+def cbrt(z: Complex) -> Complex:
+    """exp(log(z) / 3); zero at zero."""
+    logarithm = _log(z)
+    root = _exp(Complex(logarithm.re / 3.0, logarithm.im / 3.0))
+    zero = z.re.eq(0.0) & z.im.eq(0.0)
+    return Complex(where(zero, 0.0, root.re), where(zero, z.im, root.im))
+
+
+@wide
+def logistic(z: Complex) -> Complex:
+    """1 / (1 + exp(-z))."""
+    grown = _exp(Complex(-z.re, -z.im))
+    return _quotient(Complex(z.re.lift(1.0), z.re.lift(0.0)), Complex(grown.re + 1.0, grown.im))
+
+
+@wide
+def power(x: Complex, y: Complex) -> Complex:
+    """exp(y log(x)); 0 ** y is 0 where y has a positive real part, and x ** 0 is 1."""
+    result = _exp(_product(y, _log(x)))
+    x_zero = x.re.eq(0.0) & x.im.eq(0.0)
+    y_zero = y.re.eq(0.0) & y.im.eq(0.0)
+    vanishes = x_zero & (y.re > 0.0)
+    re = where(y_zero, 1.0, where(vanishes, 0.0, result.re))
+    return Complex(re, where(y_zero | vanishes, 0.0, result.im))
+
+
+@wide
+def atan2(y: Complex, x: Complex) -> Complex:
+    """-i log((x + iy) / sqrt(x^2 + y^2))."""
+    xx, yy = _product(x, x), _product(y, y)
+    re, im = call_libm("csqrt", [(xx.re + yy.re).value, (xx.im + yy.im).value], [ir.F64Type.get()] * 2)
+    logarithm = _log(_quotient(Complex(x.re - y.im, x.im + y.re), Complex(Num(re), Num(im))))
+    return Complex(logarithm.im, -logarithm.re)
+
+
+def from_real(value: ir.Value, part: ir.Type) -> ir.Value:
+    """A real float as a complex number of the given part type."""
+    return Complex(Num(value), constant(part, 0.0)).value
+
+
+def _ordered(lhs: ir.Value, rhs: ir.Value, *, larger: bool) -> ir.Value:
+    """The larger or smaller of two complex numbers in lexicographic order of their parts; NaN wins."""
+    x, y = parts(lhs), parts(rhs)
+    ahead = (x.re > y.re) | (x.re.eq(y.re) & (x.im > y.im))
+    first = (ahead if larger else ~ahead) | x.re.is_nan | x.im.is_nan
+    first = first & ~((y.re.is_nan | y.im.is_nan) & ~(x.re.is_nan | x.im.is_nan))
+    return arith.select(first.value, lhs, rhs)
+
+
+def maximum(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    return _ordered(lhs, rhs, larger=True)
+
+
+def minimum(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    return _ordered(lhs, rhs, larger=False)
