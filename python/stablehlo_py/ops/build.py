@@ -242,7 +242,7 @@ def as_tuple(values: object) -> tuple:
 
 def loop_index(dim: int) -> ir.Value:
     """The index of a loop, inside the body of `generic`."""
-    return linalg.index(dim)
+    return linalg.IndexOp(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)).result
 
 
 # --- loops over tensors, for what linalg cannot say --------------------------------------------------------------------
@@ -347,10 +347,11 @@ def surroundings(values: dict[ir.Value, Tensor]) -> Iterator[None]:
         _surroundings.reset(token)
 
 
-def apply_region(op: Op, region: int, *arguments: ir.Value) -> tuple[ir.Value, ...]:
+def apply_region(op: Op, region: int, *arguments: ir.Value, rounding: bool = True) -> tuple[ir.Value, ...]:
     """Inline the body of a region (reducer, comparator, combiner) on compute scalars.
 
-    The body's values are 0-d tensors in StableHLO and scalars here; each op's `scalar` rule does the work.
+    The body's values are 0-d tensors in StableHLO and scalars here; each op's `scalar` rule does the work. Without
+    `rounding`, floats below 32 bits stay f32 from op to op, for accumulators that are rounded at the end.
     """
     block = op.block(region)
     known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
@@ -365,11 +366,11 @@ def apply_region(op: Op, region: int, *arguments: ir.Value) -> tuple[ir.Value, .
         inner = view(operation)
         if inner.name == "stablehlo.return":
             return tuple(scalar_of(v) for v in operation.operands)
-        known[operation.results[0]] = scalar_op(inner, *(scalar_of(v) for v in operation.operands))
+        known[operation.results[0]] = scalar_op(inner, *(scalar_of(v) for v in operation.operands), rounding=rounding)
     raise UnsupportedOp(op.name, "its region has no stablehlo.return", where=str(op.location))
 
 
-def scalar_op(op: Op, *values: ir.Value) -> ir.Value:
+def scalar_op(op: Op, *values: ir.Value, rounding: bool = True) -> ir.Value:
     """One elementwise op on compute scalars, rounded to what its result type can hold."""
     if isinstance(op, Constant):
         return scalar(op.type.element, op.value.reshape(-1)[0])
@@ -378,7 +379,8 @@ def scalar_op(op: Op, *values: ir.Value) -> ir.Value:
     rule = registry.scalar.find(op.name)
     if rule is None:
         raise UnsupportedOp(op.name, "inside the body of another op only elementwise ops are", where=str(op.location))
-    return rounded(op.type.element, rule(op, *values))
+    result = rule(op, *values)
+    return rounded(op.type.element, result) if rounding else result
 
 
 def elementwise(op: Op, *inputs: Tensor) -> Tensor:
@@ -389,3 +391,17 @@ def elementwise(op: Op, *inputs: Tensor) -> Tensor:
     rank = op.type.rank
     maps = [identity_map(rank) if t.rank == rank else dims_map(rank, ()) for t in inputs]
     return generic(inputs, [op.type], lambda *xs: scalar_op(op, *xs), maps=[*maps, identity_map(rank)])[0]
+
+
+def from_index(element: ElementType, value: ir.Value) -> ir.Value:
+    """An index as a compute scalar of any element type; integers wrap, floats round once."""
+    if element.is_complex:
+        part = from_index(element.part, value)
+        return complex.CreateOp(compute_type(element), part, scalar(element.part, 0)).result
+    wide = ir.IntegerType.get_signless(64)
+    number = arith.index_cast(wide, value)
+    if element.is_float:
+        return rounded(element, arith.sitofp(compute_type(element), number))
+    if element.bits == 64:
+        return number
+    return arith.trunci(compute_type(element), number)

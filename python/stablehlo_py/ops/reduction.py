@@ -1,0 +1,63 @@
+"""reduce: any body over any dimensions of several operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stablehlo_py.core.registry import lower
+from stablehlo_py.core.types import ElementType, TensorType
+from stablehlo_py.dialects.stablehlo import Op
+from stablehlo_py.mlir import ir, tensor
+from stablehlo_py.ops import build
+from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
+from stablehlo_py.ops.contraction import accumulator, converted
+
+
+@lower("stablehlo.reduce")
+def lower_reduce(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
+    """acc = init; for each element in row-major order: acc = body(acc, element).
+
+    The loops follow the operand's dimensions, so memory is read in order; with the last dimension kept, the innermost
+    loop is parallel and contiguous. Floats below 32 bits are accumulated in f32 and rounded once at the end.
+    """
+    inputs, inits = operands[: len(operands) // 2], operands[len(operands) // 2 :]
+    rank, reduced = inputs[0].rank, op.ints("dimensions")
+    kept = [d for d in range(rank) if d not in reduced]
+    shape = tuple(inputs[0].shape[d] for d in kept)
+    starts = [accumulators(init, shape) for init in inits]
+    if inputs[0].type.size == 0:
+        totals = starts
+    else:
+        totals = build.generic(
+            inputs,
+            starts,
+            lambda *scalars: apply_wide(op, 0, [*scalars[len(inputs) :], *scalars[: len(inputs)]]),
+            maps=[build.identity_map(rank)] * len(inputs) + [build.dims_map(rank, kept)] * len(inputs),
+            iterators=[PARALLEL if d in kept else REDUCTION for d in range(rank)],
+        )
+    return tuple(converted(total, ty.element) for total, ty in zip(totals, op.types, strict=True))
+
+
+def accumulators(init: Tensor, shape: Sequence[int]) -> Tensor:
+    """A tensor of accumulators, each the init value."""
+    ty = TensorType(tuple(shape), accumulator(init.element))
+    if ty.size == 0:
+        return build.empty(ty)
+    return build.fill(ty, start(init))
+
+
+def start(init: Tensor) -> ir.Value:
+    """The init value as a stored scalar of the accumulator's type."""
+    if accumulator(init.element) == init.element:
+        return tensor.extract(init.value, [])
+    return build.read(init, [])
+
+
+def apply_wide(op: Op, region: int, scalars: Sequence[ir.Value]) -> tuple[ir.Value, ...]:
+    """The body on compute scalars, small floats not rounded between its ops: they are once, at the very end."""
+    return build.apply_region(op, region, *scalars, rounding=False)
+
+
+def is_wider(element: ElementType) -> bool:
+    """Whether accumulators of this type are kept in another one."""
+    return accumulator(element) != element
