@@ -1,5 +1,11 @@
 """What is true of each op whatever the target, by family; importing this registers all of it."""
 
+from stablehlo_py.ops import compare_select as compare_select
+from stablehlo_py.ops import convert as convert
 from stablehlo_py.ops import elementwise as elementwise
 from stablehlo_py.ops import constant_iota as constant_iota
 from stablehlo_py.ops import shape as shape
+from stablehlo_py.ops import contraction as contraction
+from stablehlo_py.ops import reduction as reduction
+from stablehlo_py.ops import indexing as indexing
+from stablehlo_py.ops import scatter as scatter
