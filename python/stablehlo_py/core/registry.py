@@ -64,6 +64,27 @@ def source_of(rule: Rule) -> str:
         return getattr(rule, "__module__", repr(rule))
 
 
+_IN_PLACE: dict[str, Callable[[int, int], list[tuple[int, int]]]] = {}
+
+
+def updates_in_place(op_name: str, pairs: Callable[[int, int], list[tuple[int, int]]]) -> None:
+    """Declare that results of an op are operands with some elements replaced.
+
+    pairs(number of operands, number of results) -> (result, operand) numbers. The op's kernel then works in the buffer
+    of the operand, or of a copy of it, instead of copying by itself.
+    """
+    _IN_PLACE[op_name] = pairs
+
+
+def in_place(op_name: str, *, operands: int, results: int) -> list[tuple[int, int]]:
+    """(result, operand) of the results that update an operand in place."""
+    pairs = _IN_PLACE.get(op_name)
+    return pairs(operands, results) if pairs else []
+
+
+updates_in_place("stablehlo.dynamic_update_slice", lambda operands, results: [(0, 0)])
+updates_in_place("stablehlo.scatter", lambda operands, results: [(i, i) for i in range(results)])
+
 lower = Facet("lower", "(op, *tensors) -> tensor or tensors: linalg, tensor, scf and arith on tensors")
 scalar = Facet("scalar", "(op, *scalars) -> scalar: the body of an elementwise op, in arith, math and complex")
 evaluate = Facet("evaluate", "(op, *arrays) -> array or arrays: NumPy, the oracle; ops with regions also get run=")

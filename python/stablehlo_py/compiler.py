@@ -1,0 +1,116 @@
+"""compile(source, target) -> Executable: the whole way through the house, in the order in which it happens.
+
+read the program -> run the target's pipeline, stage by stage -> build the Program of @main -> make code of the kernels
+-> load it. The file to read first.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from stablehlo_py.core import pipeline
+from stablehlo_py.errors import CompileError
+from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.reading import read_module
+from stablehlo_py.runtime.executable import Executable, Stages
+from stablehlo_py.runtime.executor import make_executor
+from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.transforms.build_program import KernelInfo, build_program
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
+
+TARGETS = ("cpu",)
+LARGE = 16  # constants with more elements than this are not printed in the text of a stage
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile; what is not given is the host's own.
+
+    executor: "native", or "python" for the slow one that shows each command.
+    """
+
+    codegen: codegen.CodegenOptions = field(default_factory=codegen.CodegenOptions)
+    executor: str = "native"
+
+
+# Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
+def compile(source: Any, target: str = "cpu", *, cache: bool = True, options: Options | None = None) -> Executable:
+    """Compile a StableHLO program.
+
+    source: a path, MLIR text, MLIR bytecode or a StableHLO artifact as bytes, a `jax.export.Exported`, the result of
+    `jax.jit(f).lower(...)`, or a module of the bindings. Raises BadInput for what is not a program, UnsupportedOp for
+    an op the target cannot do.
+    """
+    if target not in TARGETS:
+        raise CompileError(
+            f"there is no target {target!r} to run programs on", hint=f"choose among {', '.join(TARGETS)}"
+        )
+    options = options or Options()
+    clock = _Clock()
+    with new_context() as context, ir.Location.unknown():
+        module = read_module(source, context)
+        clock.lap("read")
+        plan = pipeline.load(target)
+        main = _Saved()
+        pipeline.run(plan, module.operation, on_stage=main.after_stage)
+        clock.lap("passes")
+        symbols = {ir.StringAttr(f.operation.attributes["sym_name"]).value: f.operation for f in module.body.operations}
+        kernels = {name: f for name, f in symbols.items() if KERNEL in f.attributes}
+        program = build_program(main.function, {name: _info(f) for name, f in kernels.items()})
+        clock.lap("program")
+        texts = [codegen.llvm_ir_of(kernels[kernel.name], symbols) for kernel in program.kernels]
+    objects = [codegen.make_object(text, options.codegen) for text in texts]
+    clock.lap("codegen")
+    code = codegen.Code(objects)
+    executor = make_executor(program, code.addresses, prefer=options.executor, owner=code)  # type: ignore[arg-type]
+    clock.lap("load")
+    names = ("input", *(stage.name for stage in plan.stages), "program")
+    stages = Stages(names, lambda stage: _stage_text(source, target, stage, program))
+    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds)
+
+
+class _Saved:
+    """@main as it is after the kernels are formed: the Program is built from it."""
+
+    def after_stage(self, stage: str, module: ir.Operation) -> None:
+        if stage != "kernels":
+            return
+        body = module.regions[0].blocks[0]
+        found = [f.operation for f in body.operations if KERNEL not in f.operation.attributes]
+        if len(found) != 1:
+            raise CompileError(f"a program has one function, this one has {len(found)}")
+        self.keep = ir.Module.create(loc=ir.Location.unknown())
+        self.function = found[0].clone()
+        self.keep.body.append(self.function)
+
+
+def _info(function: ir.Operation) -> KernelInfo:
+    scratch = tuple(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))
+    return KernelInfo(scratch, tuple(inplace_pairs(function)))
+
+
+def _stage_text(source: Any, target: str, stage: str, program: Any) -> str:  # Any: as in compile
+    """The program's text after a stage; the work up to there is done again, since nobody asks in most runs."""
+    if stage == "program":
+        return program.as_text()
+    with new_context() as context, ir.Location.unknown():
+        module = read_module(source, context)
+        if stage != "input":
+            pipeline.run(pipeline.load(target), module.operation, stop_after=stage)
+        return module.operation.get_asm(large_elements_limit=LARGE)
+
+
+class _Clock:
+    """Seconds between laps."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now

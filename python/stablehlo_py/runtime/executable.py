@@ -1,0 +1,112 @@
+"""What a compiled program is to its user: something to call with arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from stablehlo_py.runtime.executor import Executor
+from stablehlo_py.runtime.program import ArrayType, Program
+
+
+class Executable:
+    """A compiled program; calling it is safe from several threads.
+
+    signature: the types of arguments and results. stages: the program's text after each stage of compilation, made
+    when asked for. timing: seconds spent in each step of compilation.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        executor: Executor,
+        *,
+        target: str,
+        stages: Mapping[str, str],
+        timing: Mapping[str, float],
+    ) -> None:
+        self.program, self.executor, self.target = program, executor, target
+        self.stages, self.timing = stages, dict(timing)
+        self._arguments = tuple((ty.shape, ty.numpy) for ty in program.arguments)
+        self._results = tuple((ty.shape, ty.numpy) for ty in program.results)
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.program.arguments, self.program.results)
+
+    def as_text(self, stage: str = "program") -> str:
+        """The text of the program after a stage; KeyError names the stages there are."""
+        if stage not in self.stages:
+            raise KeyError(f"no stage {stage!r}; there are {', '.join(self.stages)}")
+        return self.stages[stage]
+
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:  # Any: whatever numpy makes an array of
+        """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not."""
+        if len(arguments) != len(self._arguments):
+            raise TypeError(self._count_problem(len(arguments)))
+        arrays = []
+        for number, (argument, (shape, dtype)) in enumerate(zip(arguments, self._arguments, strict=True)):
+            array = argument if type(argument) is np.ndarray else np.asarray(argument)
+            if array.dtype != dtype or array.shape != shape:
+                raise TypeError(self._type_problem(number, array))
+            arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        results = [np.empty(shape, dtype) for shape, dtype in self._results]
+        self.executor.run(arrays, results)
+        return tuple(results)
+
+    def _count_problem(self, given: int) -> str:
+        wanted = ", ".join(map(str, self.program.arguments)) or "none"
+        return f"{given} arguments given, {len(self._arguments)} wanted: {wanted}"
+
+    def _type_problem(self, number: int, array: np.ndarray) -> str:
+        given = ArrayType(array.shape, array.dtype.name)
+        text = f"argument {number} is {given}, wanted is {self.program.arguments[number]}"
+        shape, dtype = self._arguments[number]
+        if array.shape == shape:
+            text += f"; convert it: array.astype({dtype.name!r})"
+        return text
+
+    def __repr__(self) -> str:
+        return f"<Executable for {self.target}: {self.signature}>"
+
+
+class Signature:
+    """The types of arguments and results."""
+
+    def __init__(self, arguments: tuple[ArrayType, ...], results: tuple[ArrayType, ...]) -> None:
+        self.arguments, self.results = arguments, results
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.arguments))}) -> ({', '.join(map(str, self.results))})"
+
+    def __repr__(self) -> str:
+        return f"Signature{self}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signature) and (self.arguments, self.results) == (other.arguments, other.results)
+
+    def __hash__(self) -> int:
+        return hash((self.arguments, self.results))
+
+
+class Stages(Mapping[str, str]):
+    """Stage name -> text, each made once, when first asked for."""
+
+    def __init__(self, names: tuple[str, ...], make: Callable[[str], str]) -> None:
+        self._names, self._make = names, make
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._texts:
+            self._texts[name] = self._make(name)
+        return self._texts[name]
+
+    def __iter__(self):  # type: ignore[no-untyped-def] - as Mapping has it
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

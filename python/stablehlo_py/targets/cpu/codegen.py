@@ -1,0 +1,149 @@
+"""Kernels in the LLVM dialect to machine code: one object for each kernel, by llvmlite, without a system compiler.
+
+A kernel `@k(ptr, ptr, ...)` gets an entry of the one signature that the executor calls:
+
+    void k(void *const *buffers, int64_t begin, int64_t end)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import threading
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+from stablehlo_py.mlir import ir
+from stablehlo_py.targets.llvm_text import to_llvm_ir
+
+ENTRY = "kernel_entry"
+
+
+@dataclass(frozen=True)
+class CodegenOptions:
+    """What the code of a kernel depends on beside its IR.
+
+    cpu, features: LLVM's names; empty for the host's own. speed: LLVM's optimisation level, 0 to 3.
+    """
+
+    cpu: str = ""
+    features: str = ""
+    speed: int = 2
+
+    def resolved(self) -> CodegenOptions:
+        """With the host's own names filled in."""
+        cpu, features = host()
+        return CodegenOptions(self.cpu or cpu, self.features or ("" if self.cpu else features), self.speed)
+
+
+@functools.cache
+def host() -> tuple[str, str]:
+    """(cpu, features) of this machine in LLVM's spelling."""
+    _initialize()
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # kernels call libm by name; the names are looked up in the process, where Python need not have them
+    name = ctypes.util.find_library("m")
+    if name:
+        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+
+
+def kernel_module(function: ir.Operation, symbols: dict[str, ir.Operation]) -> ir.Module:
+    """A module of its own with a kernel and what it refers to, in the LLVM dialect."""
+    module = ir.Module.create(loc=ir.Location.unknown())
+    waiting, taken = [function], {ir.StringAttr(function.attributes["sym_name"]).value}
+    while waiting:
+        op = waiting.pop()
+        clone = op.clone()
+        module.body.append(clone)
+        for name in sorted(_references(op) - taken):
+            if name in symbols:
+                taken.add(name)
+                waiting.append(symbols[name])
+    return module
+
+
+def _references(op: ir.Operation) -> set[str]:
+    found: set[str] = set()
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for key in ("callee", "global_name"):
+            if key in inner.attributes:
+                found.add(ir.FlatSymbolRefAttr(inner.attributes[key]).value)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
+
+
+def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
+    """The LLVM IR text of a kernel, its entry included; independent of the kernel's name."""
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    arguments = len(ir.TypeAttr(function.attributes["function_type"]).value.inputs)
+    text = to_llvm_ir(kernel_module(function, symbols).operation)
+    text = text.replace(f"define void @{name}(", "define internal void @kernel_body(", 1)
+    loads, operands = [], []
+    for i in range(arguments):
+        loads.append(f"  %slot{i} = getelementptr ptr, ptr %buffers, i64 {i}\n  %p{i} = load ptr, ptr %slot{i}\n")
+        operands.append(f"ptr %p{i}")
+    return (
+        f"{text}\ndefine void @{ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{\n{''.join(loads)}"
+        f"  call void @kernel_body({', '.join(operands)})\n  ret void\n}}\n"
+    )
+
+
+def make_object(text: str, options: CodegenOptions) -> bytes:
+    """A relocatable object from LLVM IR text."""
+    _initialize()
+    options = options.resolved()
+    machine = _machine(options)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=options.speed)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(module)
+
+
+def _machine(options: CodegenOptions) -> llvm.TargetMachine:
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=options.cpu, features=options.features, opt=options.speed, reloc="pic", codemodel="small", jit=False
+    )
+
+
+class Code:
+    """Loaded objects; their addresses hold as long as this lives."""
+
+    def __init__(self, objects: list[bytes]) -> None:
+        linker = _linker()
+        self._trackers = [linker.link(data) for data in objects]
+        self.addresses = [tracker[ENTRY] for tracker in self._trackers]
+
+
+class _Linker:
+    """The one JIT of the process; llvmlite's objects are not safe to use from several threads."""
+
+    def __init__(self) -> None:
+        _initialize()
+        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        self._jit = llvm.create_lljit_compiler(machine)
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def link(self, data: bytes) -> llvm.ResourceTracker:
+        with self._lock:
+            self._count += 1
+            library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(ENTRY).add_current_process()
+            return library.link(self._jit, f"kernel{self._count}")
+
+
+@functools.cache
+def _linker() -> _Linker:
+    return _Linker()

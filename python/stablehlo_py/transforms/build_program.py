@@ -1,0 +1,265 @@
+"""@main, cut into kernels, as a Program: which kernels run on which buffers in which order.
+
+Values become buffers, calls become launches, a reshape is its operand's buffer under another name. A while keeps its
+carried values in buffers of their own; what the body computes for the next step goes there directly where nothing
+reads the old value any more, else through a copy at the end of the step. An update in place takes its operand's buffer
+when that is dead afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.mlir import ir
+from stablehlo_py.runtime.program import (
+    ArrayType,
+    Buffer,
+    Case,
+    Command,
+    Copy,
+    Kernel,
+    Kind,
+    Launch,
+    Program,
+    While,
+)
+from stablehlo_py.transforms.hlo_form_kernels import ALIASES
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What a program must know of a kernel: its scratch buffers in bytes, and which operand each result updates."""
+
+    scratch: tuple[int, ...] = ()
+    in_place: tuple[tuple[int, int], ...] = ()
+
+
+def build_program(main: ir.Operation, kernels: Mapping[str, KernelInfo]) -> Program:
+    """The Program of a function that holds calls, control flow, constants and aliases only."""
+    return _Builder(kernels).program(main)
+
+
+@dataclass
+class _Scope:
+    """One block while it is being translated.
+
+    left: how often each value is still read in this block, regions included. own: buffers that this block may
+    overwrite once their value is dead. wanted: the buffer in which a value should end up. guard: for a carried
+    buffer, the block argument that lives in it.
+    """
+
+    left: Counter[ir.Value]
+    own: set[int] = field(default_factory=set)
+    wanted: dict[ir.Value, int] = field(default_factory=dict)
+    guard: dict[int, ir.Value] = field(default_factory=dict)
+    commands: list[Command] = field(default_factory=list)
+
+
+class _Builder:
+    def __init__(self, kernels: Mapping[str, KernelInfo]) -> None:
+        self.infos = kernels
+        self.numbers: dict[str, int] = {}
+        self.kernels: list[Kernel] = []
+        self.buffers: list[Buffer] = []
+        self.constants: list[np.ndarray] = []
+        self.where: dict[ir.Value, int] = {}  # value -> buffer
+        self.roots: dict[ir.Value, ir.Value] = {}  # value -> the value whose buffer it shares
+
+    def program(self, main: ir.Operation) -> Program:
+        block = main.regions[0].blocks[0]
+        for i, argument in enumerate(block.arguments):
+            self.where[argument] = self.buffer(tensor_type(argument.type).bytes, "argument", i)
+        terminator = block.operations[len(block.operations) - 1].operation
+        results = [self.buffer(tensor_type(v.type).bytes, "result", i) for i, v in enumerate(terminator.operands)]
+        commands = self.block(block, results, {})
+        return Program(
+            buffers=tuple(self.buffers),
+            commands=tuple(commands),
+            kernels=tuple(self.kernels),
+            constants=tuple(self.constants),
+            arguments=tuple(_array_type(tensor_type(v.type)) for v in block.arguments),
+            results=tuple(_array_type(tensor_type(v.type)) for v in terminator.operands),
+        )
+
+    def buffer(self, size: int, kind: Kind = "temporary", index: int = 0) -> int:
+        self.buffers.append(Buffer(len(self.buffers), size, kind, index))
+        return len(self.buffers) - 1
+
+    def size(self, buffer: int) -> int:
+        return self.buffers[buffer].bytes
+
+    def root(self, value: ir.Value) -> ir.Value:
+        return self.roots.get(value, value)
+
+    def block(
+        self, block: ir.Block, targets: Sequence[int], guard: dict[int, ir.Value], own: Sequence[int] = ()
+    ) -> list[Command]:
+        """The commands of a block that leave what its terminator passes on in `targets`."""
+        operations = [o.operation for o in block.operations]
+        terminator = operations.pop()
+        for op in operations:
+            if op.name in ALIASES:
+                for result, operand in zip(op.results, op.operands, strict=True):
+                    self.roots[result] = self.root(operand)
+        scope = _Scope(self.count_uses([*operations, terminator]), own=set(own), guard=guard)
+        outputs = [self.root(v) for v in terminator.operands]
+        made_here = {r for op in operations for r in op.results}
+        for value, target in zip(outputs, targets, strict=True):
+            if value in made_here:
+                scope.wanted.setdefault(value, target)
+        for op in reversed(operations):
+            if op.name == "stablehlo.while":
+                self.pass_wishes_back(op, scope, made_here)
+        for op in operations:
+            self.op(op, scope)
+        self.deliver(outputs, targets, scope)
+        return scope.commands
+
+    def count_uses(self, operations: Sequence[ir.Operation]) -> Counter[ir.Value]:
+        uses: Counter[ir.Value] = Counter()
+        for op in operations:
+            if op.name not in ALIASES:
+                uses.update(self.uses_of(op))
+        return uses
+
+    def uses_of(self, op: ir.Operation) -> Counter[ir.Value]:
+        """How often an op reads each value, its regions included; aliases count where they are read."""
+        uses = Counter(self.root(v) for v in op.operands)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    if inner.operation.name in ALIASES:
+                        # the alias itself is free; what reads it reads the root
+                        for result, operand in zip(inner.results, inner.operands, strict=True):
+                            self.roots[result] = self.root(operand)
+                    else:
+                        uses.update(self.uses_of(inner.operation))
+        return uses
+
+    def pass_wishes_back(self, op: ir.Operation, scope: _Scope, made_here: set[ir.Value]) -> None:
+        """What a while is to leave in a buffer had best start there."""
+        for result, init in zip(op.results, op.operands, strict=True):
+            start = self.root(init)
+            if result in scope.wanted and start in made_here and scope.left[start] == 1:
+                scope.wanted.setdefault(start, scope.wanted[result])
+
+    def op(self, op: ir.Operation, scope: _Scope) -> None:
+        if op.name in ALIASES:
+            for result in op.results:
+                self.where[result] = self.where[self.root(result)]
+            return
+        if op.name == "stablehlo.constant":
+            self.where[op.results[0]] = self.constant(op)
+            return
+        uses = self.uses_of(op)
+        if op.name == "func.call":
+            self.launch(op, scope, uses)
+        elif op.name == "stablehlo.while":
+            self.loop(op, scope, uses)
+        else:
+            self.case(op, scope)
+        scope.left.subtract(uses)
+
+    def constant(self, op: ir.Operation) -> int:
+        constant = view(op)
+        assert isinstance(constant, Constant)
+        self.constants.append(np.ascontiguousarray(constant.value))
+        return self.buffer(constant.type.bytes, "constant", len(self.constants) - 1)
+
+    def target(self, value: ir.Value, scope: _Scope) -> int:
+        """The buffer for a new value: where it is wanted if the old value there is dead, else a new one."""
+        wanted = scope.wanted.get(value)
+        granted = wanted is not None and (wanted not in scope.guard or scope.left[scope.guard[wanted]] == 0)
+        buffer = wanted if wanted is not None and granted else self.buffer(tensor_type(value.type).bytes)
+        scope.own.add(buffer)
+        return buffer
+
+    def launch(self, op: ir.Operation, scope: _Scope, uses: Counter[ir.Value]) -> None:
+        symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        info = self.infos[symbol]
+        inputs = [self.where[self.root(v)] for v in op.operands]
+        updates = {result: operand for operand, result in info.in_place}
+        outputs = []
+        for i, result in enumerate(op.results):
+            operand = updates.get(i)
+            if operand is None:
+                outputs.append(self.target(result, scope))
+                continue
+            value, source = self.root(op.operands[operand]), inputs[operand]
+            if self.may_overwrite(value, scope, uses):
+                outputs.append(source)
+            else:
+                output = self.target(result, scope)
+                scope.commands.append(Copy(source, output, self.size(source)))
+                outputs.append(output)
+                inputs[operand] = output
+        for result, output in zip(op.results, outputs, strict=True):
+            self.where[result] = output
+        scratch = [self.buffer(size) for size in info.scratch]
+        kernel = self.numbers.get(symbol)
+        if kernel is None:
+            kernel = self.numbers[symbol] = len(self.kernels)
+            self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch)))
+        scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch)))
+
+    def may_overwrite(self, value: ir.Value, scope: _Scope, uses: Counter[ir.Value]) -> bool:
+        """Whether an op that reads `value` once, and last, may leave its result in the same buffer."""
+        return self.where[value] in scope.own and uses[value] == 1 and scope.left[value] == 1
+
+    def loop(self, op: ir.Operation, scope: _Scope, uses: Counter[ir.Value]) -> None:
+        carried: list[int] = []
+        for init, result in zip(op.operands, op.results, strict=True):
+            start = self.root(init)
+            source = self.where[start]
+            if source not in carried and self.may_overwrite(start, scope, uses):
+                carried.append(source)
+                continue
+            wanted = self.target(result, scope)
+            # a wish that another carried value already lives in cannot be granted
+            buffer = wanted if wanted not in carried else self.buffer(self.size(wanted))
+            scope.commands.append(Copy(source, buffer, self.size(source)))
+            carried.append(buffer)
+            scope.own.add(buffer)
+        condition_block, body_block = (region.blocks[0] for region in op.regions)
+        for i, buffer in enumerate(carried):
+            self.where[condition_block.arguments[i]] = buffer
+            self.where[body_block.arguments[i]] = buffer
+            self.where[op.results[i]] = buffer
+        predicate = self.buffer(1)
+        condition = self.block(condition_block, [predicate], {})
+        guard = dict(zip(carried, body_block.arguments, strict=True))
+        body = self.block(body_block, carried, guard, own=carried)
+        scope.commands.append(While(tuple(condition), predicate, tuple(body)))
+
+    def case(self, op: ir.Operation, scope: _Scope) -> None:
+        targets = [self.target(result, scope) for result in op.results]
+        branches = tuple(tuple(self.block(region.blocks[0], targets, {})) for region in op.regions)
+        for result, target in zip(op.results, targets, strict=True):
+            self.where[result] = target
+        scope.commands.append(Case(self.where[self.root(op.operands[0])], branches))
+
+    def deliver(self, outputs: Sequence[ir.Value], targets: Sequence[int], scope: _Scope) -> None:
+        """Copy to `targets` what is not there yet, as if all copies were made at once."""
+        moves = [
+            (self.where[value], target)
+            for value, target in zip(outputs, targets, strict=True)
+            if self.where[value] != target
+        ]
+        overwritten = {target for _, target in moves}
+        safe: dict[int, int] = {}
+        for source, _ in moves:
+            if source in overwritten and source not in safe:
+                safe[source] = self.buffer(self.size(source))
+                scope.commands.append(Copy(source, safe[source], self.size(source)))
+        for source, target in moves:
+            scope.commands.append(Copy(safe.get(source, source), target, self.size(source)))
+
+
+def _array_type(ty: TensorType) -> ArrayType:
+    return ArrayType(ty.shape, ty.element.dtype.name)

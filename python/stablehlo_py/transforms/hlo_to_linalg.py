@@ -1,0 +1,236 @@
+"""StableHLO to linalg on tensors: every function is rebuilt, op by op, by the `lower` rules.
+
+Rules take tensors and give tensors; this driver holds the map from StableHLO values to them. A new function is built
+beside the old one instead of changing it in place: types change with the ops (signless integers, bytes for booleans and
+small floats), and a rule that fails leaves the old function whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core import registry
+from stablehlo_py.core.diagnostics import describe_location
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.types import element_type, tensor_type
+from stablehlo_py.dialects.stablehlo import Constant, Op, view
+from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.mlir import arith, func, ir, scf
+from stablehlo_py.ops import build
+from stablehlo_py.ops.build import Tensor
+from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
+
+Values = dict[ir.Value, Tensor]
+BOOL = element_type("i1")
+
+
+@dataclass(frozen=True)
+class HloToLinalg(Pass):
+    """Lower StableHLO to linalg on tensors, by the rules in ops/ and the target's overrides."""
+
+    name: ClassVar[str] = "hlo-to-linalg"
+    target: str = "any"
+
+    def run(self, op: ir.Operation) -> None:
+        import stablehlo_py.ops  # noqa: F401 - registers every family
+
+        body = op.regions[0].blocks[0]
+        for function in [f.operation for f in body.operations if f.operation.name == "func.func"]:
+            if function.regions[0].blocks:
+                lower_function(function, self.target)
+
+
+def lower_function(function: ir.Operation, target: str) -> None:
+    """Replace a function on StableHLO types by one on storage types that has no StableHLO op."""
+    ty = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs, results = ([tensor_type(t) for t in types] for types in (ty.inputs, ty.results))
+    with ir.InsertionPoint(function), function.location:
+        new = func.FuncOp(
+            ir.StringAttr(function.attributes["sym_name"]).value,
+            ([build.storage_tensor(t) for t in inputs], [build.storage_tensor(t) for t in results]),
+        )
+        for name in ("sym_visibility", KERNEL, INPLACE):
+            if name in function.attributes:
+                new.attributes[name] = function.attributes[name]
+        old_block = function.regions[0].blocks[0]
+        block = new.add_entry_block()
+        values = {
+            old: Tensor(value, t) for old, value, t in zip(old_block.arguments, block.arguments, inputs, strict=True)
+        }
+        with ir.InsertionPoint(block), build.surroundings(values):
+            kind = ir.StringAttr(function.attributes[KERNEL]).value if KERNEL in function.attributes else ""
+            if kind == "elementwise":
+                outputs = lower_group(old_block, values)
+            else:
+                outputs = _Lowering(target, values).block(old_block)
+            func.ReturnOp([t.value for t in outputs])
+    function.erase()
+
+
+class _Lowering:
+    """Op after op through the rules; control flow keeps its regions."""
+
+    def __init__(self, target: str, values: Values) -> None:
+        self.target, self.values = target, values
+
+    def block(self, block: ir.Block) -> list[Tensor]:
+        """Lower all ops of a block; gives what its terminator passes on."""
+        operations = list(block.operations)
+        for operation in operations[:-1]:
+            op = view(operation)
+            with op.location:
+                results = self.op(op, [self.values[v] for v in op.operation.operands])
+            for old, new in zip(op.operation.results, results, strict=True):
+                self.values[old] = new
+        return [self.values[v] for v in operations[-1].operands]
+
+    def op(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        special = _SPECIAL.get(op.name)
+        if special is not None:
+            return special(self, op, operands)
+        rule = registry.lower.find(op.name, self.target)
+        results = build.as_tuple(rule(op, *operands)) if rule is not None else (None,)
+        if any(r is None for r in results):
+            raise UnsupportedOp(
+                op.name,
+                "no rule lowers it",
+                target="" if self.target == registry.ANY else self.target,
+                where=describe_location(op.location),
+            )
+        return results
+
+    def constant(self, op: Op, _: list[Tensor]) -> tuple[Tensor, ...]:
+        assert isinstance(op, Constant)
+        if op.splat is not None and op.type.size > 1:
+            return (build.splat(op.type, op.splat),)
+        return (build.constant(op.type, op.value),)
+
+    def barrier(self, _: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(operands)
+
+    def call(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        call = func.CallOp(
+            [build.storage_tensor(t) for t in op.types],
+            ir.FlatSymbolRefAttr.get(op.symbol("callee")),
+            [t.value for t in operands],
+        )
+        return tuple(Tensor(v, t) for v, t in zip(call.results, op.types, strict=True))
+
+    def while_(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        types = [build.storage_tensor(t) for t in op.types]
+        loop = scf.WhileOp(types, [t.value for t in operands])
+        for region, number in ((loop.before, 0), (loop.after, 1)):
+            block = region.blocks.append(*types, arg_locs=[op.location] * len(types))
+            for old, value, t in zip(op.block(number).arguments, block.arguments, op.types, strict=True):
+                self.values[old] = Tensor(value, t)
+            with ir.InsertionPoint(block):
+                outputs = self.block(op.block(number))
+                if number == 0:
+                    scf.ConditionOp(build.read(outputs[0], []), block.arguments)
+                else:
+                    scf.YieldOp([t.value for t in outputs])
+        return tuple(Tensor(v, t) for v, t in zip(loop.results, op.types, strict=True))
+
+    def branches(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        """if and case: an index picks the region; out of range it is the last one."""
+        types = [build.storage_tensor(t) for t in op.types]
+        count = len(op.operation.regions)
+        if op.name == "stablehlo.if":
+            # the true branch comes first
+            chosen = arith.index_castui(
+                ir.IndexType.get(), arith.xori(build.read(operands[0], []), build.scalar(BOOL, 1))
+            )
+        else:
+            chosen = build.to_index(operands[0].element, build.read(operands[0], []))
+        switch = scf.IndexSwitchOp(types, chosen, list(range(count - 1)))
+        # the default region comes first in the op and takes the last branch
+        for region, number in zip(switch.regions, [count - 1, *range(count - 1)], strict=True):
+            block = region.blocks[0] if len(region.blocks) else region.blocks.append()
+            with ir.InsertionPoint(block):
+                scf.YieldOp([t.value for t in self.block(op.block(number))])
+        return tuple(Tensor(v, t) for v, t in zip(switch.results, op.types, strict=True))
+
+
+_SPECIAL = {
+    "stablehlo.constant": _Lowering.constant,
+    "stablehlo.optimization_barrier": _Lowering.barrier,
+    "func.call": _Lowering.call,
+    "stablehlo.while": _Lowering.while_,
+    "stablehlo.if": _Lowering.branches,
+    "stablehlo.case": _Lowering.branches,
+}
+
+
+def lower_group(block: ir.Block, values: Values) -> list[Tensor]:
+    """A group of elementwise ops as one loop nest with a result for each value that leaves it.
+
+    Constants and iotas become scalars of the body, broadcasts become the indexing maps of what they read.
+    """
+    operations = [view(o) for o in block.operations]
+    outputs = list(operations.pop().operation.operands)
+    shape = tensor_type(outputs[0].type).shape
+    rank = len(shape)
+    reads: dict[tuple[ir.Value, tuple[int | None, ...]], int] = {}
+    defined = {r: op for op in operations for r in op.operation.results}
+
+    def source(value: ir.Value, dims: tuple[int | None, ...]) -> tuple[ir.Value, tuple[int | None, ...]]:
+        """What a value reads at loop dimensions `dims` (None: always element 0), seen through broadcasts."""
+        op = defined.get(value)
+        if op is None or op.name != "stablehlo.broadcast_in_dim":
+            return value, dims
+        operand = op.operation.operands[0]
+        extents = tensor_type(operand.type).shape
+        through = op.ints("broadcast_dimensions")
+        return source(operand, tuple(None if n == 1 else dims[d] for n, d in zip(extents, through, strict=True)))
+
+    def plan(value: ir.Value, dims: tuple[int | None, ...]) -> None:
+        value, dims = source(value, dims)
+        if value not in defined:
+            reads.setdefault((value, dims), len(reads))
+
+    identity = tuple(range(rank))
+    body_ops = [
+        op for op in operations if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota")
+    ]
+    for op in body_ops:
+        for value in op.operation.operands:
+            plan(value, identity if tensor_type(value.type).rank else ())
+
+    def body(*arguments: ir.Value) -> list[ir.Value]:
+        scalars: dict[tuple[ir.Value, tuple[int | None, ...]], ir.Value] = {
+            key: arguments[number] for key, number in reads.items()
+        }
+
+        def scalar_of(value: ir.Value, dims: tuple[int | None, ...]) -> ir.Value:
+            key = source(value, dims)
+            found = scalars.get(key)
+            if found is None:
+                op = defined[key[0]]
+                if isinstance(op, Constant):
+                    found = build.scalar(op.type.element, op.value.reshape(-1)[0])
+                else:
+                    dim = key[1][op.integer("iota_dimension")]
+                    found = build.from_index(op.type.element, build.index(0) if dim is None else build.loop_index(dim))
+                scalars[key] = found
+            return found
+
+        for op in body_ops:
+            with op.location:
+                operands = [scalar_of(v, identity if tensor_type(v.type).rank else ()) for v in op.operation.operands]
+                result = op.operation.results[0]
+                scalars[result, identity if tensor_type(result.type).rank else ()] = build.scalar_op(op, *operands)
+        return [scalar_of(v, identity) for v in outputs]
+
+    def affine(dims: tuple[int | None, ...]) -> ir.AffineMap:
+        return ir.AffineMap.get(
+            rank, 0, [ir.AffineExpr.get_constant(0) if d is None else ir.AffineExpr.get_dim(d) for d in dims]
+        )
+
+    results = build.generic(
+        [values[v] for v, _ in reads],
+        [tensor_type(v.type) for v in outputs],
+        body,
+        maps=[*(affine(dims) for _, dims in reads), *[affine(identity)] * len(outputs)],
+    )
+    return list(results)

@@ -1,0 +1,92 @@
+"""Kernels do not allocate: what one-shot-bufferize allocates becomes stack when small, else a scratch argument.
+
+A static allocation inside loops is one buffer made once: each step writes it before reading it, so the steps can share.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.errors import CompileError
+from stablehlo_py.mlir import ir, linalg, memref
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels_to_memref import SCRATCH
+
+STACK_BYTES = 1024  # an allocation up to this size may live on the stack
+STACK_TOTAL = 4096  # what one kernel may take in all
+
+
+@dataclass(frozen=True)
+class KernelScratch(Pass):
+    """Turn allocations in kernels into stack slots and scratch arguments, and copies into loops."""
+
+    name: ClassVar[str] = "kernel-scratch"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in op.regions[0].blocks[0].operations:
+            if KERNEL in function.operation.attributes:
+                place_allocations(function.operation)
+                copies_to_loops(function.operation)
+
+
+def place_allocations(function: ir.Operation) -> None:
+    """Replace every memref.alloc; dealloc ops go."""
+    allocations = _collect(function, "memref.alloc")
+    for dealloc in _collect(function, "memref.dealloc"):
+        dealloc.erase()
+    block = function.regions[0].blocks[0]
+    on_stack, scratch = 0, []
+    for alloc in allocations:
+        ty = ir.MemRefType(alloc.results[0].type)
+        if not ty.has_static_shape:
+            raise CompileError(f"a kernel needs a buffer of unknown size ({ty})", where=str(alloc.location))
+        size = math.prod(ty.shape) * element_bytes(ty.element_type)
+        if size <= STACK_BYTES and on_stack + size <= STACK_TOTAL:
+            on_stack += size
+            with ir.InsertionPoint.at_block_begin(block), alloc.location:
+                new = memref.AllocaOp(ty, [], [], alignment=64).result
+        else:
+            plain = ir.MemRefType.get(ty.shape, ty.element_type, loc=alloc.location)
+            new = block.add_argument(plain, alloc.location)
+            scratch.append(size)
+        alloc.results[0].replace_all_uses_with(new)
+        alloc.erase()
+    if scratch:
+        old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        inputs = [a.type for a in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+    function.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get(scratch)
+
+
+def copies_to_loops(function: ir.Operation) -> None:
+    """memref.copy of anything but whole buffers calls a runtime function that is not there; linalg.copy does not."""
+    for copy in _collect(function, "memref.copy"):
+        source, target = copy.operands
+        with ir.InsertionPoint(copy), copy.location:
+            linalg.copy(source, outs=[target])
+        copy.erase()
+
+
+def element_bytes(ty: ir.Type) -> int:
+    """Bytes of one element in memory."""
+    if isinstance(ty, ir.ComplexType):
+        return 2 * element_bytes(ty.element_type)
+    if isinstance(ty, ir.IndexType):
+        return 8
+    width = ir.IntegerType(ty).width if isinstance(ty, ir.IntegerType) else ir.FloatType(ty).width
+    return (width + 7) // 8
+
+
+def _collect(function: ir.Operation, name: str) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return found

@@ -1,0 +1,78 @@
+"""Kernels from tensors to buffers: each becomes a function of memrefs that reads its inputs and writes its outputs.
+
+    func @k(%x: tensor<4xf32>) -> tensor<4xf32>   ->   func @k(%x: memref<4xf32>, %y: memref<4xf32>)
+
+Only the edges are changed here, the rest is upstream's one-shot-bufferize. A result that updates an operand in place
+(`inplace` in the registry) starts from the contents of its own output buffer: the program puts the operand there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.mlir import bufferization, func, ir
+from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
+
+SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs
+
+
+@dataclass(frozen=True)
+class KernelsToMemref(Pass):
+    """Give every kernel a signature of memrefs: inputs, then outputs; drop @main, which is a Program by now."""
+
+    name: ClassVar[str] = "kernels-to-memref"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in [f.operation for f in op.regions[0].blocks[0].operations]:
+            if function.name != "func.func":
+                continue
+            if KERNEL in function.attributes:
+                to_memref(function)
+            elif len(function.regions[0].blocks):
+                function.erase()
+
+
+def to_memref(function: ir.Operation) -> None:
+    """Replace a kernel on tensors by one on memrefs."""
+    ty = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs, outputs = [_memref(t) for t in ty.inputs], [_memref(t) for t in ty.results]
+    in_place = inplace_pairs(function)
+    block = function.regions[0].blocks[0]
+    with function.location:
+        arguments = [block.add_argument(t, function.location) for t in (*inputs, *outputs)]
+        sources, targets = arguments[: len(inputs)], arguments[len(inputs) :]
+        with ir.InsertionPoint.at_block_begin(block):
+            for i, (old, tensor_type) in enumerate(zip(list(block.arguments), ty.inputs, strict=False)):
+                target = next((targets[r] for operand, r in in_place if operand == i), None)
+                new = bufferization.ToTensorOp(
+                    tensor_type,
+                    sources[i] if target is None else target,
+                    restrict=True,
+                    writable=target is not None,
+                )
+                old.replace_all_uses_with(new.result)
+        terminator = block.operations[len(block.operations) - 1].operation
+        with ir.InsertionPoint(terminator):
+            for value, target in zip(terminator.operands, targets, strict=True):
+                bufferization.MaterializeInDestinationOp(None, value, target, restrict=True, writable=True)
+            func.ReturnOp([])
+        terminator.erase()
+        for _ in inputs:
+            block.erase_argument(0)
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*inputs, *outputs], []))
+        function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+
+
+def inplace_pairs(function: ir.Operation) -> list[tuple[int, int]]:
+    """(operand, result) of the results that update an operand in place."""
+    if INPLACE not in function.attributes:
+        return []
+    numbers = list(ir.DenseI64ArrayAttr(function.attributes[INPLACE]))
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _memref(ty: ir.Type) -> ir.Type:
+    tensor = ir.RankedTensorType(ty)
+    return ir.MemRefType.get(tensor.shape, tensor.element_type, loc=ir.Location.unknown())
