@@ -1,0 +1,197 @@
+"""Make one GPU kernel: a gpu.func in a gpu.module of its own, and its launch where the work stood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from stablehlo_py.core.diagnostics import describe_location
+from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.mlir import arith, gpu, ir, memref
+
+BUFFERS = ("memref.alloc", "memref.alloca", "memref.get_global")  # with function arguments: what a kernel is passed
+_REPEATED = ("arith.", "math.", "complex.", "affine.", "index.")  # pure: cheaper to repeat in a kernel than to pass
+_VIEWS = frozenset(
+    f"memref.{name}"
+    for name in ("subview", "cast", "collapse_shape", "expand_shape", "reinterpret_cast", "transpose", "dim")
+)
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass
+class Scope:
+    """What the body of a kernel works with.
+
+    values: from values around the kernel to their stand-ins in it. shared: its buffers in shared memory.
+    thread, block: the index in x.
+    """
+
+    values: dict[ir.Value, ir.Value]
+    shared: list[ir.Value]
+    thread: ir.Value
+    block: ir.Value
+
+    def __getitem__(self, value: ir.Value) -> ir.Value:
+        return self.values.get(value, value)
+
+    def clone(self, op: ir.Operation) -> ir.Operation:
+        """A copy of an op that works on the stand-ins; its results become stand-ins themselves."""
+        copy = op.clone()
+        self.redirect(copy)
+        for old, new in zip(op.results, copy.results, strict=True):
+            self.values[old] = new
+        return copy
+
+    def redirect(self, op: ir.Operation) -> None:
+        """Make an op, and everything inside it, work on the stand-ins."""
+        for number, operand in enumerate(op.operands):
+            found = self.values.get(operand)
+            if found is not None:
+                op.operands[number] = found
+        for inner in _inside(op):
+            self.redirect(inner)
+
+
+class Former:
+    """Makes the kernels of one function, in order."""
+
+    def __init__(self, function: ir.Operation, module: ir.Operation) -> None:
+        self.function, self.module = function, module
+        self.prefix = ir.StringAttr(function.attributes["sym_name"]).value
+        self.count = 0
+        self.spilled: dict[ir.Value, ir.Value] = {}  # values that a kernel computed -> the buffer that holds them
+
+    def launch(
+        self,
+        work: Sequence[ir.Operation],
+        kind: str,
+        *,
+        grid: Dim3,
+        block: Dim3,
+        body: Callable[[Scope], None],
+        shared: Sequence[ir.Type] = (),
+        extra: Sequence[ir.Value] = (),
+    ) -> None:
+        """Make a kernel that does `work` by `body`, and launch it before the first op of `work`.
+
+        extra: buffers that the body uses beyond those that `work` names. The caller erases `work`.
+        """
+        outside = _Outside(self, work[0])
+        for op in work:
+            for value in captures(op):
+                outside.add(value)
+        for value in extra:
+            outside.add(value)
+        name = f"{self.prefix}_{kind}_{self.count}"
+        self.count += 1
+        with ir.InsertionPoint(self.module.regions[0].blocks[0]), work[0].location:
+            scope = _kernel(name, outside, block, shared, body)
+        del scope
+        with ir.InsertionPoint(work[0]), work[0].location:
+            gpu.launch_func([name, name], grid, block, outside.buffers)
+
+
+def _kernel(
+    name: str, outside: _Outside, block: Dim3, shared: Sequence[ir.Type], body: Callable[[Scope], None]
+) -> Scope:
+    """gpu.module @name { gpu.func @name(buffers) workgroup(shared) kernel { repeated ops; body } }"""
+    inputs = [v.type for v in outside.buffers]
+    module = gpu.GPUModuleOp(name)
+    unit = ir.UnitAttr.get()
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [])),
+        "kernel": unit,
+        "known_block_size": ir.DenseI32ArrayAttr.get(list(block)),
+        "workgroup_attributions": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared)),
+    }
+    region = module.regions[0]
+    module_block = region.blocks[0] if len(region.blocks) else region.blocks.append()
+    function = ir.Operation.create("gpu.func", attributes=attributes, regions=1, ip=ir.InsertionPoint(module_block))
+    here = ir.Location.current
+    entry = function.regions[0].blocks.append(*inputs, *shared, arg_locs=[here] * (len(inputs) + len(shared)))
+    arguments = list(entry.arguments)
+    with ir.InsertionPoint(entry):
+        values = dict(zip(outside.buffers, arguments, strict=False))
+        x = gpu.Dimension.x
+        scope = Scope(values, arguments[len(inputs) :], gpu.thread_id(x), gpu.block_id(x))
+        for value, buffer in outside.loads.items():
+            values[value] = memref.load(values[buffer], [])
+        for op in outside.repeated:
+            scope.clone(op)
+        body(scope)
+        gpu.return_([])
+    return scope
+
+
+class _Outside:
+    """What a kernel takes from around it: buffers to pass, ops to repeat, scalars to load."""
+
+    def __init__(self, former: Former, op: ir.Operation) -> None:
+        self.former, self.op = former, op
+        self.buffers: list[ir.Value] = []
+        self.repeated: list[ir.Operation] = []
+        self.loads: dict[ir.Value, ir.Value] = {}
+        self._seen: set[ir.Value] = set()
+
+    def add(self, value: ir.Value) -> None:
+        if value in self._seen:
+            return
+        self._seen.add(value)
+        spilled = self.former.spilled.get(value)
+        if spilled is not None:
+            if isinstance(value.type, ir.MemRefType):
+                raise AssertionError("memrefs are replaced by the buffer that holds them, not loaded")
+            self.loads[value] = spilled
+            self.add(spilled)
+            return
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.name in BUFFERS:
+            if not isinstance(value.type, ir.MemRefType):
+                raise UnsupportedOp(
+                    self.op.name, f"it takes a {value.type} from the host", target="gpu", where=place(self.op)
+                )
+            self.buffers.append(value)
+            return
+        op = owner.operation
+        if not (op.name in _VIEWS or op.name.startswith(_REPEATED)):
+            raise UnsupportedOp(op.name, "a kernel needs its result on the device", target="gpu", where=place(op))
+        for operand in captures(op):
+            self.add(operand)
+        self.repeated.append(op)
+
+
+def captures(op: ir.Operation) -> list[ir.Value]:
+    """The values from outside that an op and everything inside it use, in order, each once."""
+    own: set[ir.Value] = set()
+    found: dict[ir.Value, None] = {}
+
+    def visit(inner: ir.Operation) -> None:
+        for operand in inner.operands:
+            if operand not in own:
+                found[operand] = None
+        own.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                own.update(block.arguments)
+                for nested in block.operations:
+                    visit(nested.operation)
+
+    visit(op)
+    return list(found)
+
+
+def place(op: ir.Operation) -> str:
+    return describe_location(op.location)
+
+
+def constant(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
