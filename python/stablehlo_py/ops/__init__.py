@@ -1,5 +1,6 @@
 """What is true of each op whatever the target, by family; importing this registers all of it."""
 
+from stablehlo_py.ops import chlo_functions as chlo_functions
 from stablehlo_py.ops import compare_select as compare_select
 from stablehlo_py.ops import convert as convert
 from stablehlo_py.ops import elementwise as elementwise
@@ -9,3 +10,4 @@ from stablehlo_py.ops import contraction as contraction
 from stablehlo_py.ops import reduction as reduction
 from stablehlo_py.ops import indexing as indexing
 from stablehlo_py.ops import scatter as scatter
+from stablehlo_py.ops import window as window

@@ -167,7 +167,7 @@ class Num:
 Number = Num | int | float
 
 
-def constant(ty: ir.Type, value: int | float) -> Num:
+def constant(ty: ir.Type, value: float) -> Num:
     """A constant of a float or integer type."""
     if isinstance(ty, ir.IntegerType):
         return Num(_integer(ty, int(value)))
