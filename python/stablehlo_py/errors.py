@@ -13,7 +13,13 @@ class CompileError(Exception):
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
         self.message, self.where, self.hint = message, where, hint
         text = f"{where}: {message}" if where else message
+        self.trail: tuple[str, ...] = ()
         super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+
+    def during(self, what: str) -> None:
+        """Add what the compiler was doing, such as `in pass cse, stage cleanup`; inner calls come first."""
+        self.trail = (*self.trail, what)
+        self.args = (f"{self.args[0]}\n  {what}",)
 
 
 class BadInput(CompileError):

@@ -1,0 +1,387 @@
+"""`stablehlo-opt`: read a program, run passes over it, print it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+# The bindings take most of a second to import, so help and wrong usage do without them.
+if TYPE_CHECKING:
+    from stablehlo_py.core.diagnostics import Diagnostic
+    from stablehlo_py.core.instrument import Instrument, Timing
+    from stablehlo_py.core.pipeline import Pipeline
+    from stablehlo_py.errors import CompileError
+    from stablehlo_py.mlir import ir
+
+PROGRAM = "stablehlo-opt"
+FINE, BAD_INPUT, BAD_USAGE = 0, 1, 2
+
+_SPLIT = re.compile(r"^// -----[ \t]*$", re.M)
+_PASS_FLAG = re.compile(r"--([a-z][\w-]*)(?:=(.*))?", re.S)
+_BYTECODE = b"ML\xefR"
+
+_USAGE = """\
+passes are given in one of three ways:
+  --pass-pipeline='func.func(canonicalize,cse),hlo-to-linalg{target=cpu}'
+  --pipeline=cpu [--stop-after=STAGE]
+  --canonicalize --cse --hlo-to-linalg='target=cpu'
+
+exit codes: 0 fine, 1 error in the input, 2 wrong usage"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; its exit code."""
+    try:
+        code = _main(_long_flags(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever reads has read enough. Python flushes once more at exit, which must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        return 130
+
+
+def _long_flags(argv: Sequence[str]) -> list[str]:
+    """mlir-opt takes `-cse` for `--cse`; so do we."""
+    return [f"-{arg}" if re.match(r"-[a-z][\w-]+", arg) and not arg.startswith("-o") else arg for arg in argv]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        PROGRAM,
+        usage=f"{PROGRAM} [FILE] [options] [passes]",
+        description="Read StableHLO (or any MLIR), run passes written in Python and C++, print the result.",
+        epilog=_USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", default="-", metavar="FILE", help="MLIR text or bytecode; - for standard input")
+    add("-o", dest="output", metavar="FILE", help="write there instead of to standard output")
+    add("--pass-pipeline", metavar="TEXT", help="passes in MLIR's grammar")
+    add("--pipeline", metavar="NAME", help="one of our pipelines (cpu, gpu, tpu, ...) or a pipeline file")
+    add("--stop-after", metavar="STAGE", help="stop after this stage of the pipeline")
+    add("--split-input-file", action="store_true", help="take the parts between lines `// -----` one by one")
+    add("--verify-diagnostics", action="store_true", help="compare diagnostics with `expected-error {{...}}` comments")
+    add("--allow-unregistered-dialect", action="store_true", help="read ops that nobody knows")
+    add("--list-passes", nargs="?", const="", metavar="WORD", help="list passes (whose name has WORD, with options)")
+    add("--list-pipelines", action="store_true", help="list our pipelines and their stages")
+    add("--emit-bytecode", action="store_true", help="write MLIR bytecode instead of text")
+    add("--mlir-print-op-generic", action="store_true", help="print ops in generic form")
+    add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-print-local-scope", action="store_true", help="print without aliases")
+    add("--mlir-elide-elementsattrs-if-larger", type=_count, metavar="N", help="print ... for constants larger than N")
+    add("--mlir-print-ir-before-all", action="store_true", help="print the module before every pass")
+    add("--mlir-print-ir-after-all", action="store_true", help="print the module after every pass")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="print it before these passes")
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="print it after these passes")
+    add("--mlir-timing", action="store_true", help="print the time of every pass and stage")
+    add("--dump-stages", metavar="DIR", help="write the module after every stage to DIR/NN-stage.mlir")
+    add("--traceback", action="store_true", help="show where in the compiler an internal error happened")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a whole number is wanted, not {text!r}")
+    return int(text)
+
+
+def _main(argv: list[str]) -> int:
+    parser = _parser()
+    options, others = parser.parse_known_args(argv)
+    flags = [_PASS_FLAG.fullmatch(other) for other in others]
+    for other, flag in zip(others, flags, strict=True):
+        if flag is None:
+            parser.error(f"unexpected argument {other!r}; one file is read")
+    if bool(others) + (options.pass_pipeline is not None) + (options.pipeline is not None) > 1:
+        parser.error("give passes in one way: --pass-pipeline, --pipeline, or one flag a pass")
+    if options.stop_after and options.pipeline is None:
+        parser.error("--stop-after goes with --pipeline")
+
+    from stablehlo_py.cli import listing
+    from stablehlo_py.core.pipeline import BadPipeline
+
+    try:
+        if options.list_passes is not None:
+            sys.stdout.write(listing.passes(options.list_passes))
+            return FINE
+        if options.list_pipelines:
+            sys.stdout.write(listing.pipelines())
+            return FINE
+        flat = [(flag[1], flag[2] or "") for flag in flags if flag]
+        return _Run(options, _pipeline(options, flat)).all_parts()
+    except BadPipeline as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return BAD_USAGE
+
+
+def _pipeline(options: argparse.Namespace, flags: list[tuple[str, str]]) -> Pipeline:
+    from stablehlo_py.core import pipeline
+
+    if options.pipeline is not None:
+        return pipeline.load(options.pipeline).until(options.stop_after)
+    if options.pass_pipeline is not None:
+        return pipeline.Pipeline.of(pipeline.parse(options.pass_pipeline, place="--pass-pipeline"))
+    return pipeline.Pipeline.of([pipeline.nested(pipeline.Step(name, text)) for name, text in flags])
+
+
+@dataclass
+class _Part:
+    """A piece of the input that is one program; its text has the line numbers of the whole."""
+
+    data: bytes
+    text: str | None = None  # None for bytecode
+    path: Path | None = None  # where it is all of that file
+
+
+class _Run:
+    """One run of the tool over all parts of its input."""
+
+    def __init__(self, options: argparse.Namespace, pipeline: Pipeline) -> None:
+        self.options, self.pipeline = options, pipeline
+        self.name = "<stdin>" if options.file == "-" else options.file
+        self.sources: dict[str, list[str]] = {}
+        self.failed = False
+
+    def all_parts(self) -> int:
+        from stablehlo_py.errors import CompileError
+
+        results: list[bytes] = []
+        try:
+            parts = list(self._parts())
+        except CompileError as error:
+            self._report(error)
+            return BAD_INPUT
+        for part in parts:
+            result = self._one(part)
+            if result is not None:
+                results.append(result)
+        if results:
+            self._write((b"" if self.options.emit_bytecode else b"// -----\n").join(results))
+        return BAD_INPUT if self.failed else FINE
+
+    def _parts(self) -> Iterator[_Part]:
+        from stablehlo_py.errors import BadInput
+        from stablehlo_py.reading import diagnose
+
+        path = None if self.options.file == "-" else Path(self.options.file)
+        if path is not None and not path.is_file() and not path.is_fifo() and not path.is_char_device():
+            raise diagnose.missing_file(path)
+        try:
+            data = sys.stdin.buffer.read() if path is None else path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"the file cannot be read: {error.strerror}", where=self.name) from None
+        if data.startswith(_BYTECODE):
+            yield _Part(data)
+            return
+        text = data.decode("utf-8", "replace")
+        if not self.options.split_input_file or not _SPLIT.search(text):
+            self.sources["-"] = text.split("\n")
+            yield _Part(data, text, path)
+            return
+        begin = 0
+        for mark in [*_SPLIT.finditer(text), None]:
+            end = mark.start() if mark else len(text)
+            piece = text[begin:end]
+            if piece.strip():
+                whole = "\n" * text.count("\n", 0, begin) + piece
+                self.sources["-"] = whole.split("\n")
+                yield _Part(whole.encode(), whole)
+            begin = mark.end() if mark else end
+
+    def _one(self, part: _Part) -> bytes | None:
+        """Run the passes over one part; its output, or None after an error."""
+        from stablehlo_py.core import pipeline
+        from stablehlo_py.core.diagnostics import collect, is_error
+        from stablehlo_py.errors import CompileError
+        from stablehlo_py.mlir import new_context
+
+        if part.text is not None:
+            self.sources["-"] = part.text.split("\n")
+        watch = _Watch.of(self.options, self.show)
+        context = new_context()
+        context.allow_unregistered_dialects = self.options.allow_unregistered_dialect
+        error: CompileError | None = None
+        result: bytes | None = None
+        # Errors come as exceptions; the rest in the order that it is said.
+        with collect(context, lambda diagnostic: not is_error(diagnostic), errors=False) as said:
+            try:
+                module = self._read(part, context)
+                pipeline.run(self.pipeline, module.operation, instrument=watch.instrument)
+                result = self._output(module.operation)
+            except pipeline.BadPipeline:
+                raise
+            except CompileError as caught:
+                error = caught
+            except Exception as caught:  # a mistake of ours; the user sees a sentence
+                self._internal_error(caught, watch.current)
+        if watch.timing is not None:
+            sys.stderr.write(watch.timing.table())
+        if self.options.verify_diagnostics:
+            self._verify(part, said, error)
+            return result
+        self._show_all(said)
+        if error is not None:
+            self._report(error)
+        return result
+
+    def _read(self, part: _Part, context: ir.Context) -> ir.Module:
+        from stablehlo_py import reading
+        from stablehlo_py.mlir import ir
+        from stablehlo_py.reading import diagnose, guard
+
+        if not self.options.allow_unregistered_dialect or part.text is None:
+            return reading.read_bytes(part.data, self.name, context, part.path)
+        # The reader refuses what no pass knows; here the user asked for it.
+        guard.refuse_deep_nesting(part.data, self.name)
+        try:
+            return ir.Module.parse(part.text, context)
+        except ir.MLIRError as error:
+            raise diagnose.parse_error(error, diagnose.Source(self.name, part.text)) from None
+
+    def show(self, op: ir.Operation) -> str:
+        """A module as text, as the printing flags ask."""
+        options = self.options
+        return op.get_asm(
+            large_elements_limit=options.mlir_elide_elementsattrs_if_larger,
+            large_resource_limit=options.mlir_elide_elementsattrs_if_larger,
+            enable_debug_info=options.mlir_print_debuginfo,
+            pretty_debug_info=False,
+            print_generic_op_form=options.mlir_print_op_generic,
+            use_local_scope=options.mlir_print_local_scope,
+        )
+
+    def _output(self, op: ir.Operation) -> bytes:
+        if self.options.emit_bytecode:
+            import io
+
+            buffer = io.BytesIO()
+            op.write_bytecode(buffer)
+            return buffer.getvalue()
+        return self.show(op).rstrip("\n").encode() + b"\n"
+
+    def _write(self, data: bytes) -> None:
+        if self.options.output in (None, "-"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            return
+        try:
+            Path(self.options.output).write_bytes(data)
+        except OSError as error:
+            self._fail(f"{self.options.output}: error: the file cannot be written: {error.strerror}")
+
+    def _verify(self, part: _Part, said: list[Diagnostic], error: CompileError | None) -> None:
+        from stablehlo_py.cli.expected import compare
+
+        everything = [*said, *(_diagnostics(error) if error else ())]
+        for problem in compare(part.text or "", everything, frozenset({"-", self.name})):
+            line, _, message = problem.partition(": ")
+            self._fail(f"{self.name}:{line}: error: {message}")
+
+    def _show_all(self, said: list[Diagnostic]) -> None:
+        from stablehlo_py.core.diagnostics import render
+
+        for diagnostic in said:
+            print(render(diagnostic, self.sources, name=self.name), file=sys.stderr)
+
+    def _report(self, error: CompileError) -> None:
+        from stablehlo_py.core.diagnostics import render
+
+        lines = [render(each, self.sources, name=self.name) for each in _diagnostics(error)]
+        lines += [f"  {what}" for what in error.trail]
+        if error.hint:
+            lines.append(f"  hint: {error.hint}")
+        self._fail("\n".join(lines))
+
+    def _internal_error(self, error: Exception, current: str) -> None:
+        import traceback
+
+        if self.options.traceback:
+            traceback.print_exception(error)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        during = f" in {current}" if current else ""
+        said = str(error).strip().partition("\n")[0]
+        self._fail(
+            f"{self.name}: error: internal error{during}: {type(error).__name__}: {said}\n"
+            f"  at {frame.filename}:{frame.lineno}\n"
+            f"  hint: this is a mistake of {PROGRAM}, not of the program; --traceback shows more for a report"
+        )
+
+    def _fail(self, text: str) -> None:
+        self.failed = True
+        sys.stdout.flush()
+        print(text, file=sys.stderr)
+
+
+def _diagnostics(error: CompileError) -> tuple[Diagnostic, ...]:
+    """What an error says, one by one."""
+    from stablehlo_py.core.diagnostics import Diagnostic, PassFailure
+
+    if isinstance(error, PassFailure) and error.diagnostics:
+        return error.diagnostics
+    return (Diagnostic("error", error.message, error.where),)
+
+
+@dataclass
+class _Watch:
+    """The instruments that the flags ask for."""
+
+    instrument: Instrument
+    timing: Timing | None
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def current(self) -> str:
+        """The pass that runs."""
+        return self.names[-1] if self.names else ""
+
+    @staticmethod
+    def of(options: argparse.Namespace, show: Callable[[ir.Operation], str]) -> _Watch:
+        from stablehlo_py.core import instrument
+
+        names: list[str] = []
+
+        class Remember(instrument.Instrument):
+            """Keep the name of the running pass, for internal errors."""
+
+            def before_pass(self, name: str, stage: str, module: ir.Operation) -> None:
+                names.append(f"pass {name}")
+
+        parts: list[instrument.Instrument] = [Remember()]
+        before = _chosen(options.mlir_print_ir_before_all, options.mlir_print_ir_before)
+        after = _chosen(options.mlir_print_ir_after_all, options.mlir_print_ir_after)
+        if before != frozenset() or after != frozenset():
+            parts.append(instrument.PrintIR(before=before, after=after, show=show))
+        if options.dump_stages:
+            try:
+                parts.append(instrument.DumpStages(Path(options.dump_stages), show=show))
+            except OSError as error:
+                _bad_usage(f"--dump-stages={options.dump_stages}: {error.strerror}")
+        timing = instrument.Timing() if options.mlir_timing else None
+        if timing is not None:
+            parts.append(timing)
+        return _Watch(instrument.Instruments(parts), timing, names)
+
+
+def _chosen(everything: bool, lists: list[str]) -> frozenset[str] | None:
+    """The passes that a pair of printing flags names; None for all."""
+    return None if everything else frozenset(name.strip() for names in lists for name in names.split(","))
+
+
+def _bad_usage(message: str) -> NoReturn:
+    print(f"{PROGRAM}: error: {message}", file=sys.stderr)
+    raise SystemExit(BAD_USAGE)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

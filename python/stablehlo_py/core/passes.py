@@ -1,0 +1,170 @@
+"""Passes in Python: a frozen dataclass whose fields are the options and whose docstring is the summary."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from stablehlo_py.core.options import format_options, parse_options
+from stablehlo_py.mlir import ir
+
+HOMES = ("stablehlo_py.transforms", "stablehlo_py.targets")  # where passes are looked for
+ANY = "any"  # the anchor of a pass that runs on whatever op it is nested under
+
+_KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_TRUE, _FALSE = ("", "true", "1"), ("false", "0")
+
+PASSES: dict[str, type[Pass]] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """The base of all Python passes.
+
+    name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
+    `run` changes the op in place; it raises CompileError, or emits errors at ops, when the program cannot be done.
+    """
+
+    name: ClassVar[str]
+    anchor: ClassVar[str] = "builtin.module"
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            _register(cls)
+
+    def run(self, op: ir.Operation) -> None:
+        raise NotImplementedError(f"{type(self).__name__}.run")
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return inspect.cleandoc(cls.__dict__.get("__doc__") or "").partition("\n")[0]
+
+    @classmethod
+    def options(cls) -> tuple[Option, ...]:
+        """The options that the pass takes, in order."""
+        return tuple(_option(cls, field) for field in dataclasses.fields(cls))
+
+    @classmethod
+    def from_options(cls, text: str = "") -> Pass:
+        """The pass with options as MLIR writes them: `tile-size=8 strict name="a b"`. ValueError says what is wrong."""
+        known = {option.name: option for option in cls.options()}
+        values: dict[str, bool | int | float | str] = {}
+        for key, value in parse_options(text).items():
+            if key not in known:
+                raise ValueError(f"{cls.name} has no option {key!r}; it takes {', '.join(known) or 'none'}")
+            values[known[key].field] = known[key].parse(value)
+        missing = [option.name for option in known.values() if option.required and option.field not in values]
+        if missing:
+            raise ValueError(f"{cls.name} needs the option {missing[0]!r}")
+        return cls(**values)
+
+    def __str__(self) -> str:
+        """As MLIR writes it, with the options that differ from their defaults."""
+        given = {option.name: getattr(self, option.field) for option in self.options()}
+        changed = {o.name: given[o.name] for o in self.options() if o.required or given[o.name] != o.default}
+        return self.name + (f"{{{format_options(changed)}}}" if changed else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One option of a pass: its name in pipelines, the field that holds it, its type and default."""
+
+    name: str
+    field: str
+    type: str
+    default: bool | int | float | str | None
+
+    @property
+    def required(self) -> bool:
+        return self.default is None
+
+    def parse(self, text: str) -> bool | int | float | str:
+        try:
+            if self.type == "bool" and text.lower() in _TRUE + _FALSE:
+                return text.lower() in _TRUE
+            if self.type == "int":
+                return int(text, 0)
+            if self.type == "float":
+                return float(text)
+        except ValueError:
+            pass
+        if self.type == "str":
+            return text
+        raise ValueError(f"option {self.name!r} wants {_WANTED[self.type]}, not {text!r}")
+
+    def __str__(self) -> str:
+        return f"{self.name}={'<' + self.type + '>' if self.required else format_options({'': self.default})[1:]}"
+
+
+_WANTED = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+
+
+def _option(cls: type[Pass], field: dataclasses.Field[Any]) -> Option:  # Any: as dataclasses has it
+    kind = field.type if isinstance(field.type, str) else field.type.__name__
+    if kind not in _WANTED:
+        raise TypeError(f"{source_of(cls)}: option {field.name} of pass {cls.name} is {kind}; use {', '.join(_WANTED)}")
+    default = None if field.default is dataclasses.MISSING else field.default
+    return Option(field.name.replace("_", "-"), field.name, kind, default)
+
+
+def _register(cls: type[Pass]) -> None:
+    if not _KEBAB.fullmatch(cls.name):
+        raise ValueError(f"{source_of(cls)}: pass name {cls.name!r} is not in kebab-case")
+    old = PASSES.get(cls.name)
+    # The same class again is a reload of its module.
+    if old is not None and (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"pass {cls.name} registered twice: {source_of(old)} and {source_of(cls)}")
+    PASSES[cls.name] = cls
+
+
+def source_of(cls: type) -> str:
+    """The file that defines a class, or its module where it has no file."""
+    try:
+        return inspect.getsourcefile(cls) or cls.__module__
+    except (OSError, TypeError):
+        return cls.__module__
+
+
+def find_pass(name: str) -> type[Pass] | None:
+    """The Python pass `name`; imports the module of that stem first, and everything only where that is not enough."""
+    if name in PASSES:
+        return PASSES[name]
+    for module in _modules():
+        if module.rpartition(".")[2] == name.replace("-", "_"):
+            importlib.import_module(module)
+    return PASSES.get(name)
+
+
+def load_all_passes() -> dict[str, type[Pass]]:
+    """Import every module that may define a pass; all passes by name."""
+    for module in _modules():
+        importlib.import_module(module)
+    return dict(sorted(PASSES.items()))
+
+
+def _modules() -> Iterator[str]:
+    """The modules under HOMES, found without importing more than the packages."""
+    for home in HOMES:
+        try:
+            package = importlib.import_module(home)
+        except ModuleNotFoundError as error:
+            if error.name != home:
+                raise
+            continue
+        yield from _under(list(package.__path__), home)
+
+
+def _under(path: list[str], prefix: str) -> Iterator[str]:
+    for module in pkgutil.iter_modules(path, prefix + "."):
+        if module.name.rpartition(".")[2] == "__main__":
+            continue
+        yield module.name
+        if module.ispkg:
+            yield from _under(list(importlib.import_module(module.name).__path__), module.name)

@@ -1,0 +1,73 @@
+"""The C++ passes that the bindings bring: which there are, which ops they may run on, what they do."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from stablehlo_py.mlir import PassManager, new_context
+
+TABLE = Path(__file__).with_name("upstream_passes.txt")
+
+_OPTION = re.compile(r"\{(.*)\}", re.S)
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A C++ pass. anchors: the ops that it may run on; empty where it takes any."""
+
+    name: str
+    anchors: tuple[str, ...]
+    summary: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} | {' '.join(self.anchors) or 'any'} | {self.summary}".rstrip()
+
+
+@functools.cache
+def passes() -> dict[str, Upstream]:
+    """The known C++ passes by name, from the table that `tools/probe_upstream_passes.py` writes."""
+    table: dict[str, Upstream] = {}
+    if not TABLE.exists():
+        return table
+    for line in TABLE.read_text().splitlines():
+        name, anchors, summary = (part.strip() for part in line.split("|", 2))
+        table[name] = Upstream(name, () if anchors == "any" else tuple(anchors.split()), summary)
+    return table
+
+
+def registered(name: str) -> bool:
+    """Whether the bindings know a pass of this name; needs a current context. Nothing is built.
+
+    The pipeline asked for names a pass that cannot exist; which name the parser complains about is the answer.
+    """
+    try:
+        PassManager.parse(f"builtin.module(no.op({name},no-such-pass))")
+    except ValueError as error:
+        return "'no-such-pass'" in str(error)
+    return False
+
+
+def exists(name: str) -> bool:
+    """Whether there is a C++ pass `name`: by the table, else by asking the bindings."""
+    if name in passes():
+        return True
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return False
+    with new_context():
+        return registered(name)
+
+
+def options_of(name: str) -> str:
+    """The options of a C++ pass with their defaults, as MLIR prints them."""
+    known = passes()[name]
+    with new_context():
+        text = str(PassManager.parse(f"builtin.module({name})" if not known.anchors else f"{known.anchors[0]}({name})"))
+    inside = text.partition("(")[2].rpartition(")")[0]
+    found = _OPTION.search(inside)
+    # A name may stand for a whole pipeline, whose options are not those of its parts.
+    if not found or not inside.startswith(name + "{"):
+        return ""
+    return " ".join(found[1].split())
