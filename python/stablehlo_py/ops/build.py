@@ -77,6 +77,9 @@ def widen(element: ElementType, stored: ir.Value) -> ir.Value:
 
 def narrow(element: ElementType, value: ir.Value) -> ir.Value:
     """Compute to storage; floats below 32 bits are rounded to nearest even, once."""
+    known = _rounded.get({}).get(value)
+    if known is not None and known[0] == element:
+        return known[1]
     if element.is_float and element.bits < 32:
         return small_float.narrow(element, value)
     if not element.is_float and not element.is_complex and element.bits < 8:
@@ -87,9 +90,25 @@ def narrow(element: ElementType, value: ir.Value) -> ir.Value:
 
 def rounded(element: ElementType, value: ir.Value) -> ir.Value:
     """A compute scalar rounded to what `element` can hold: what one op of a chain hands to the next."""
-    if element.is_float and element.bits < 32:
-        return widen(element, narrow(element, value))
-    return value
+    if not element.is_float or element.bits >= 32:
+        return value
+    stored = narrow(element, value)
+    result = widen(element, stored)
+    _rounded.get({})[result] = (element, stored)
+    return result
+
+
+# Inside a body, what each rounded scalar was widened from: storing it needs no second rounding.
+_rounded: contextvars.ContextVar[dict[ir.Value, tuple[ElementType, ir.Value]]] = contextvars.ContextVar("rounded")
+
+
+@contextmanager
+def _one_body() -> Iterator[None]:
+    token = _rounded.set({})
+    try:
+        yield
+    finally:
+        _rounded.reset(token)
 
 
 # --- constants ---------------------------------------------------------------------------------------------------------
@@ -224,7 +243,7 @@ def generic(
     )
     every = [*inputs, *inits]
     block = op.regions[0].blocks.append(*[storage_type(t.element) for t in every], arg_locs=None)
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), _one_body():
         scalars = [
             widen(t.element, argument)
             for t, argument, read in zip(every, block.arguments, [True] * len(inputs) + reads, strict=True)

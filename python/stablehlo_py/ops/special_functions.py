@@ -48,7 +48,7 @@ def lgamma(x: Num) -> Num:
     return call("lgamma", x)
 
 
-# --- digamma: rational approximation around its positive root, asymptotic series (coefficients: Boost.Math) ------------
+# --- digamma: rational approximation around its positive root, asymptotic series (coefficients: Boost.Math) -----------
 
 _ROOT = (1569415565 / 2.0**30, (381566830 / 2.0**30) / 2.0**30, 0.9016312093258695918615325266959189453125e-19)
 _NEAR_ROOT = 0.99558162689208984
@@ -113,7 +113,7 @@ def _digamma(x: Num) -> Num:
 
 digamma = in_f64(_digamma)
 
-# --- Hurwitz zeta: Euler-Maclaurin, 10 terms and 12 corrections ----------------------------------------------------------
+# --- Hurwitz zeta: Euler-Maclaurin, 10 terms and 12 corrections -------------------------------------------------------
 
 _TERMS = 10
 # B(2k) / (2k)!, k = 1 .. 12
@@ -172,7 +172,8 @@ def polygamma(n: Num, x: Num) -> Num:
     return where((n < 0.0) | n.floor().ne(n), _nan(n), result)
 
 
-# --- erf_inv: polynomials in w = -log(1 - x^2) (M. Giles, "Approximating the erfinv function"), then one step of Newton ---
+# --- erf_inv: polynomials in w = -log(1 - x^2), then one step of Newton ---
+# M. Giles, "Approximating the erfinv function"
 
 _ERF_INV_CENTER = (
     -3.6444120640178196996e-21,
@@ -262,7 +263,7 @@ def erf_inv(x: Num) -> Num:
     return where(x.eq(0.0), x, result.copysign(x))
 
 
-# --- exponentially scaled modified Bessel function (Chebyshev series: Cephes, i1.c) ---------------------------------------
+# --- exponentially scaled modified Bessel function (Chebyshev series: Cephes, i1.c) -----------------------------------
 
 _I1E_SMALL = (
     2.77791411276104639959e-18,
