@@ -1,6 +1,6 @@
 """Arithmetic of PTX on NumPy arrays: tables from opcode to function, each given the instruction and its operands.
 
-Approximate functions (ex2.approx, rcp.approx, ...) give the correctly rounded result here; hardware may be a few units off.
+Approximate functions (ex2.approx, rcp.approx, ...) give the correctly rounded result; hardware may be a few units off.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _arithmetic(machine: Machine, i: Instruction, function: Callable[..., np.nda
     return lambda lanes: write(lanes, function(i, *(r(lanes) for r in reads)))
 
 
-# --- moves and memory --------------------------------------------------------------------------------------------------
+# --- moves and memory ------------------------------------------------------------------------------------------------
 
 
 def _mov(machine: Machine, i: Instruction) -> Step:
@@ -121,7 +121,7 @@ def _cvta(machine: Machine, i: Instruction) -> Step:
     return lambda lanes: write(lanes, (read(lanes).astype(np.int64) + sign * SHARED).astype(np.uint64))
 
 
-# --- predicates and conversions ----------------------------------------------------------------------------------------
+# --- predicates and conversions --------------------------------------------------------------------------------------
 
 
 def _setp(machine: Machine, i: Instruction) -> Step:
@@ -171,7 +171,7 @@ def _cvt(machine: Machine, i: Instruction) -> Step:
     return lambda lanes: write(lanes, convert(reads[0](lanes), DTYPES[to], i.modifiers))
 
 
-# --- across threads ----------------------------------------------------------------------------------------------------
+# --- across threads --------------------------------------------------------------------------------------------------
 
 
 def _shfl(machine: Machine, i: Instruction) -> Step:

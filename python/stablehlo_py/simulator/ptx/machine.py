@@ -40,10 +40,14 @@ class Memory:
 
     def put(self, array: np.ndarray) -> int:
         """The address of a copy of an array."""
-        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        address = self.allocate(len(raw))
-        self.data[address - GLOBAL : address - GLOBAL + len(raw)] = raw
+        address = self.allocate(array.nbytes)
+        self.set(address, array)
         return address
+
+    def set(self, address: int, array: np.ndarray) -> None:
+        """Copy an array to an address."""
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.data[address - GLOBAL : address - GLOBAL + len(raw)] = raw
 
     def get(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """A copy of an array that lies at an address."""
@@ -216,7 +220,7 @@ class Machine:
     # --- stepping
 
     def run(self, steps: Sequence[Step | Instruction], most_steps: int) -> None:
-        """Step until every thread has returned; steps are functions, or branches, barriers and returns as they stand."""
+        """Step until every thread has returned; branches, barriers and returns are done here, the rest by `steps`."""
         code, end = self.entry.instructions, len(self.entry.instructions)
         pc = np.zeros(self.count, np.int64)
         waiting = np.zeros(self.count, bool)

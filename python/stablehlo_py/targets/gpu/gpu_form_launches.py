@@ -1,4 +1,4 @@
-"""Turn functions on buffers into launches of GPU kernels: one emitter after the other may take an op, the general one last."""
+"""Turn functions on buffers into launches of GPU kernels: the first emitter that takes an op makes its kernel."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.gpu.launch import _REPEATED, _VIEWS, BUFFERS, Former, place
+from stablehlo_py.targets.gpu.launch import BUFFERS, REPEATED, VIEWS, Former
 from stablehlo_py.targets.gpu.loops import emit_copy, emit_loops
+from stablehlo_py.targets.gpu.serial import emit_serial
 
-_HOST = frozenset({*BUFFERS, *_VIEWS, "memref.dealloc", "func.return", "gpu.launch_func"})
+_PARALLEL = {"linalg.generic": emit_loops, "memref.copy": emit_copy}
+_IGNORED = ("memref.dealloc", "func.return")
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,31 @@ class GpuFormLaunches(Pass):
 
 
 def form_launches(function: ir.Operation, module: ir.Operation) -> None:
-    """Replace the work of one function by launches, in order."""
+    """Replace the work of one function by launches, in order; what no parallel emitter takes, one thread does."""
     former = Former(function, module)
-    for view in list(function.regions[0].blocks[0].operations):
-        op = view.operation
-        if op.name in _HOST or op.name.startswith(_REPEATED):
+    operations = [view.operation for view in function.regions[0].blocks[0].operations]
+    serial: list[ir.Operation] = []
+
+    def flush() -> None:
+        while serial and _is_repeated(serial[-1]):
+            serial.pop()
+        if serial:
+            emit_serial(former, serial)
+            serial.clear()
+
+    for op in operations:
+        if op.name in _PARALLEL:
+            flush()
+            _PARALLEL[op.name](former, op)
+        elif op.name in _IGNORED or op.name in BUFFERS:
             continue
-        if op.name == "linalg.generic":
-            emit_loops(former, op)
-        elif op.name == "memref.copy":
-            emit_copy(former, op)
-        else:
-            raise UnsupportedOp(op.name, "no emitter takes it", target="gpu", where=place(op))
-        op.erase()
+        elif serial or not _is_repeated(op):
+            serial.append(op)
+    flush()
+    for op in reversed(operations):
+        if op.name not in BUFFERS and op.name != "func.return":
+            op.erase()
+
+
+def _is_repeated(op: ir.Operation) -> bool:
+    return op.name in VIEWS or op.name.startswith(REPEATED)

@@ -10,8 +10,8 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, gpu, ir, memref
 
 BUFFERS = ("memref.alloc", "memref.alloca", "memref.get_global")  # with function arguments: what a kernel is passed
-_REPEATED = ("arith.", "math.", "complex.", "affine.", "index.")  # pure: cheaper to repeat in a kernel than to pass
-_VIEWS = frozenset(
+REPEATED = ("arith.", "math.", "complex.", "affine.", "index.")  # pure: cheaper to repeat in a kernel than to pass
+VIEWS = frozenset(
     f"memref.{name}"
     for name in ("subview", "cast", "collapse_shape", "expand_shape", "reinterpret_cast", "transpose", "dim")
 )
@@ -73,28 +73,36 @@ class Former:
         shared: Sequence[ir.Type] = (),
         extra: Sequence[ir.Value] = (),
     ) -> None:
-        """Make a kernel that does `work` by `body`, and launch it before the first op of `work`.
+        """Make a kernel that does `work` by `body`, and launch it where the last op of `work` stands.
 
         extra: buffers that the body uses beyond those that `work` names. The caller erases `work`.
         """
         outside = _Outside(self, work[0])
-        for op in work:
-            for value in captures(op):
-                outside.add(value)
-        for value in extra:
+        for value in [*captures(work), *extra]:
             outside.add(value)
         name = f"{self.prefix}_{kind}_{self.count}"
         self.count += 1
         with ir.InsertionPoint(self.module.regions[0].blocks[0]), work[0].location:
-            scope = _kernel(name, outside, block, shared, body)
-        del scope
-        with ir.InsertionPoint(work[0]), work[0].location:
+            _kernel(name, outside, block, shared, body)
+        with ir.InsertionPoint(work[-1]), work[0].location:
             gpu.launch_func([name, name], grid, block, outside.buffers)
+
+    def spill(self, value: ir.Value) -> ir.Value:
+        """The buffer in which a kernel leaves `value` for later ones: a memref a copy of itself, a scalar a 0-d one."""
+        ty = value.type
+        plain = ir.MemRefType(ty) if isinstance(ty, ir.MemRefType) else ir.MemRefType.get([], ty)
+        if not plain.has_static_shape:
+            op = value.owner.operation
+            raise UnsupportedOp(op.name, f"its result {ty} has no known size", target="gpu", where=place(op))
+        plain = ir.MemRefType.get(plain.shape, plain.element_type)
+        with ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0]), value.owner.location:
+            self.spilled[value] = memref.AllocOp(plain, [], []).result
+        return self.spilled[value]
 
 
 def _kernel(
     name: str, outside: _Outside, block: Dim3, shared: Sequence[ir.Type], body: Callable[[Scope], None]
-) -> Scope:
+) -> None:
     """gpu.module @name { gpu.func @name(buffers) workgroup(shared) kernel { repeated ops; body } }"""
     inputs = [v.type for v in outside.buffers]
     module = gpu.GPUModuleOp(name)
@@ -116,13 +124,13 @@ def _kernel(
         values = dict(zip(outside.buffers, arguments, strict=False))
         x = gpu.Dimension.x
         scope = Scope(values, arguments[len(inputs) :], gpu.thread_id(x), gpu.block_id(x))
-        for value, buffer in outside.loads.items():
-            values[value] = memref.load(values[buffer], [])
+        for value, buffer in outside.spilled.items():
+            is_memref = isinstance(value.type, ir.MemRefType)
+            values[value] = values[buffer] if is_memref else memref.load(values[buffer], [])
         for op in outside.repeated:
             scope.clone(op)
         body(scope)
         gpu.return_([])
-    return scope
 
 
 class _Outside:
@@ -132,7 +140,7 @@ class _Outside:
         self.former, self.op = former, op
         self.buffers: list[ir.Value] = []
         self.repeated: list[ir.Operation] = []
-        self.loads: dict[ir.Value, ir.Value] = {}
+        self.spilled: dict[ir.Value, ir.Value] = {}
         self._seen: set[ir.Value] = set()
 
     def add(self, value: ir.Value) -> None:
@@ -141,9 +149,7 @@ class _Outside:
         self._seen.add(value)
         spilled = self.former.spilled.get(value)
         if spilled is not None:
-            if isinstance(value.type, ir.MemRefType):
-                raise AssertionError("memrefs are replaced by the buffer that holds them, not loaded")
-            self.loads[value] = spilled
+            self.spilled[value] = spilled
             self.add(spilled)
             return
         owner = value.owner
@@ -155,15 +161,15 @@ class _Outside:
             self.buffers.append(value)
             return
         op = owner.operation
-        if not (op.name in _VIEWS or op.name.startswith(_REPEATED)):
+        if not (op.name in VIEWS or op.name.startswith(REPEATED)):
             raise UnsupportedOp(op.name, "a kernel needs its result on the device", target="gpu", where=place(op))
-        for operand in captures(op):
+        for operand in captures([op]):
             self.add(operand)
         self.repeated.append(op)
 
 
-def captures(op: ir.Operation) -> list[ir.Value]:
-    """The values from outside that an op and everything inside it use, in order, each once."""
+def captures(ops: Sequence[ir.Operation]) -> list[ir.Value]:
+    """The values from outside that ops in a row and everything inside them use, in order, each once."""
     own: set[ir.Value] = set()
     found: dict[ir.Value, None] = {}
 
@@ -178,7 +184,8 @@ def captures(op: ir.Operation) -> list[ir.Value]:
                 for nested in block.operations:
                     visit(nested.operation)
 
-    visit(op)
+    for op in ops:
+        visit(op)
     return list(found)
 
 

@@ -97,7 +97,7 @@ def _index_ops(op: ir.Operation, loops: Sequence[ir.Value | None]) -> None:
                     _index_ops(inner, loops)
 
 
-# --- indices -----------------------------------------------------------------------------------------------------------
+# --- indices ---------------------------------------------------------------------------------------------------------
 
 
 def indices(affine: ir.AffineMap, loops: Sequence[ir.Value | None]) -> list[ir.Value]:

@@ -1,25 +1,25 @@
-"""What the GPU target makes of a program: PTX per kernel, buffers, and the launches in order. Plain data."""
+"""What the GPU target makes of a program: PTX per kernel, and which of them run on which buffers. Plain data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from stablehlo_py.runtime import program as runtime
 
 Dim3 = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Buffer:
-    """Device memory by name: `argument` and `result` in the order of the signature, `temporary`, or `constant` with data."""
+class PlanBuffer:
+    """A buffer of a kernel function: an `argument` in order, a `temporary`, or a `constant` with data."""
 
     name: str
     kind: str
     bytes: int
     data: np.ndarray | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.kind}, {self.bytes} bytes"
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,60 @@ class Launch:
 
     def __str__(self) -> str:
         grid, block = ("x".join(map(str, d)) for d in (self.grid, self.block))
-        return f"launch {self.kernel}<<<{grid}, {block}>>>({', '.join(self.args)})"
+        return f"{self.kernel}<<<{grid}, {block}>>>({', '.join(self.args)})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One kernel function of the Program: its buffers (arguments first) and its launches in order."""
+
+    buffers: tuple[PlanBuffer, ...]
+    launches: tuple[Launch, ...]
+
+    def bound(self, prefix: str, arguments: Sequence[str]) -> list[Launch]:
+        """The launches on the buffers of a program: arguments as given, the rest under `prefix`."""
+        given = iter(arguments)
+        names = {b.name: next(given) if b.kind == "argument" else f"{prefix}.{b.name}" for b in self.buffers}
+        return [Launch(s.kernel, s.grid, s.block, tuple(names[a] for a in s.args)) for s in self.launches]
 
 
 @dataclass(frozen=True)
 class GpuProgram:
-    """kernels: name to PTX. Launches run in order on one stream."""
+    """kernels: name to PTX. plans: what a launch of the Program does, by the name of its kernel function."""
 
     chip: str
     kernels: dict[str, str]
-    buffers: tuple[Buffer, ...]
-    launches: tuple[Launch, ...]
+    plans: dict[str, Plan]
+    program: runtime.Program
 
-    def of_kind(self, kind: str) -> list[Buffer]:
-        return [b for b in self.buffers if b.kind == kind]
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches in order, those in loops and branches once; buffers are named as in the Program's listing."""
+        found: list[Launch] = []
+        for command in _flat(self.program.commands):
+            if isinstance(command, runtime.Launch):
+                name = self.program.kernels[command.kernel].name
+                found += self.plans[name].bound(name, [self._name(n) for n in command.buffers])
+        return found
+
+    def _name(self, buffer: int) -> str:
+        """a0, c0 and r0 for arguments, constants and results, t7 for temporaries."""
+        found = self.program.buffers[buffer]
+        return f"t{buffer}" if found.kind == "temporary" else f"{found.kind[0]}{found.index}"
 
     def as_text(self) -> str:
-        """The plan as comments, then the PTX of every kernel."""
-        plan = [f"// {line}" for line in (f"chip {self.chip}", *map(str, self.buffers), *map(str, self.launches))]
-        return "\n".join([*plan, *(text.rstrip() for text in self.kernels.values())]) + "\n"
+        """The Program and its launches as comments, then the PTX of every kernel."""
+        plan = [f"// {line}" for line in self.program.as_text().splitlines()]
+        plan += [f"// launch {launch}" for launch in self.launches]
+        return "\n".join([*plan, *(text.strip() for text in self.kernels.values())]) + "\n"
+
+
+def _flat(commands: Sequence[runtime.Command]) -> Iterator[runtime.Command]:
+    for command in commands:
+        yield command
+        if isinstance(command, runtime.While):
+            yield from _flat(command.condition)
+            yield from _flat(command.body)
+        elif isinstance(command, runtime.Case):
+            for branch in command.branches:
+                yield from _flat(branch)

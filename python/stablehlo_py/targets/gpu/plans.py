@@ -1,43 +1,18 @@
-"""Functions on buffers to launches and PTX: the passes of the gpu and nvvm stages, run on a module of kernels."""
+"""Read off a module after the nvvm stage: the launches of each kernel function, and the PTX of each GPU kernel."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.machine.gpu import GpuChip
-from stablehlo_py.mlir import PassManager, ir, raw_elements
-from stablehlo_py.targets.gpu.gpu_form_launches import GpuFormLaunches
+from stablehlo_py.mlir import ir, raw_elements
+from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.targets.gpu.launch import BUFFERS, place
-from stablehlo_py.targets.gpu.program import Buffer, Launch
+from stablehlo_py.targets.gpu.program import Launch, Plan, PlanBuffer
 from stablehlo_py.targets.gpu.ptx import module_to_ptx
-
-TO_LINALG_GENERIC = (
-    "builtin.module(func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,canonicalize,cse))"
-)
-TO_NVVM = (
-    "builtin.module(gpu.module(expand-strided-metadata,lower-affine,convert-complex-to-standard,arith-expand,canonicalize,cse,"
-    "convert-scf-to-cf,convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},convert-complex-to-llvm,convert-index-to-llvm,"
-    "canonicalize,cse,reconcile-unrealized-casts))"
-)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One function: its buffers (arguments first, as it has them) and its launches."""
-
-    buffers: tuple[Buffer, ...]
-    launches: tuple[Launch, ...]
-
-
-def lower_to_nvvm(module: ir.Operation) -> None:
-    """Every function of linalg on memrefs becomes launches of NVVM kernels, in place."""
-    PassManager.parse(TO_LINALG_GENERIC).run(module)
-    GpuFormLaunches().run(module)
-    PassManager.parse(TO_NVVM).run(module)
 
 
 def ptx_of(module: ir.Operation, chip: GpuChip) -> dict[str, str]:
@@ -64,7 +39,7 @@ def _plan(function: ir.Operation, module: ir.Operation) -> Plan:
 
     def add(value: ir.Value, kind: str, data: np.ndarray | None = None) -> None:
         names[value] = f"{kind}{sum(b.kind == kind for b in buffers)}"
-        buffers.append(Buffer(names[value], kind, memref_bytes(value.type), data))
+        buffers.append(PlanBuffer(names[value], kind, memref_bytes(value.type), data))
 
     for argument in block.arguments:
         add(argument, "argument")
@@ -105,13 +80,3 @@ def _constant(op: ir.Operation, module: ir.Operation) -> np.ndarray:
 def memref_bytes(ty: ir.Type) -> int:
     memref = ir.MemRefType(ty)
     return math.prod(memref.shape) * element_bytes(memref.element_type)
-
-
-def element_bytes(ty: ir.Type) -> int:
-    """Bytes of one element in memory."""
-    if isinstance(ty, ir.ComplexType):
-        return 2 * element_bytes(ir.ComplexType(ty).element_type)
-    if isinstance(ty, ir.IndexType):
-        return 8
-    width = ir.IntegerType(ty).width if isinstance(ty, ir.IntegerType) else ir.FloatType(ty).width
-    return -(-width // 8)
