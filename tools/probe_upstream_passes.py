@@ -2,10 +2,10 @@
 
     python tools/probe_upstream_passes.py [--write]
 
-The bindings cannot list their passes. Every string of their libraries that looks like a pass name is tried in a pipeline
-that cannot be built for another reason; the parser complains about the first name that it does not know. Anchors are
-tried in a child process each, since a few passes abort the process under an op that is not theirs. Summaries are written
-by hand in the file and kept.
+The bindings cannot list their passes. Every string of their libraries that looks like a pass name is tried in a
+pipeline that cannot be built for another reason; the parser complains about the first name that it does not know.
+Anchors are tried in a child process each, since a few passes abort the process under an op that is not theirs.
+Summaries are written by hand in the file and kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-from stablehlo_py.core import upstream  # noqa: E402
-from stablehlo_py.mlir import PACKAGE, PassManager, new_context  # noqa: E402
+from stablehlo_py.core import upstream
+from stablehlo_py.mlir import PACKAGE, PassManager, new_context
 
 ANCHORS = ("builtin.module", "func.func", "gpu.module", "llvm.func")
 _NAME = re.compile(rb"[a-z][a-z0-9]*(?:-[a-z0-9]+)*\0")

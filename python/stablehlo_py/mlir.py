@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch_mlir._mlir_libs as _libraries
 import torch_mlir.dialects as _dialects
 from torch_mlir import ir as ir
 from torch_mlir import rewrite as rewrite
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
+from torch_mlir._mlir_libs import _torchMlir as _torch
 from torch_mlir.passmanager import PassManager as PassManager
 
 # Without a Python module for a dialect, every op view of it retries a failing import: 25 us instead of 0.4 us an op.
@@ -26,26 +28,49 @@ for _namespace in ("stablehlo", "chlo", "vhlo", "sdy", "mhlo", "mxu"):
     if _name not in sys.modules:
         sys.modules[_name] = types.ModuleType(_name)
 
-from torch_mlir.dialects import arith as arith  # noqa: E402
-from torch_mlir.dialects import bufferization as bufferization  # noqa: E402
-from torch_mlir.dialects import complex as complex  # noqa: E402
-from torch_mlir.dialects import ext as ext  # noqa: E402
-from torch_mlir.dialects import func as func  # noqa: E402
-from torch_mlir.dialects import gpu as gpu  # noqa: E402
-from torch_mlir.dialects import linalg as linalg  # noqa: E402
-from torch_mlir.dialects import llvm as llvm  # noqa: E402
-from torch_mlir.dialects import math as math  # noqa: E402
-from torch_mlir.dialects import memref as memref  # noqa: E402
-from torch_mlir.dialects import nvvm as nvvm  # noqa: E402
-from torch_mlir.dialects import scf as scf  # noqa: E402
-from torch_mlir.dialects import tensor as tensor  # noqa: E402
-from torch_mlir.dialects import torch as _torch  # noqa: E402
-from torch_mlir.dialects import vector as vector  # noqa: E402
+if TYPE_CHECKING:
+    from torch_mlir.dialects import arith as arith
+    from torch_mlir.dialects import bufferization as bufferization
+    from torch_mlir.dialects import complex as complex
+    from torch_mlir.dialects import ext as ext
+    from torch_mlir.dialects import func as func
+    from torch_mlir.dialects import gpu as gpu
+    from torch_mlir.dialects import linalg as linalg
+    from torch_mlir.dialects import llvm as llvm
+    from torch_mlir.dialects import math as math
+    from torch_mlir.dialects import memref as memref
+    from torch_mlir.dialects import nvvm as nvvm
+    from torch_mlir.dialects import scf as scf
+    from torch_mlir.dialects import tensor as tensor
+    from torch_mlir.dialects import vector as vector
 
 PACKAGE = ir.__name__.split(".", maxsplit=1)[0]
+DIALECTS = (
+    "arith",
+    "bufferization",
+    "complex",
+    "ext",
+    "func",
+    "gpu",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "nvvm",
+    "scf",
+    "tensor",
+    "vector",
+)
 DYNAMIC = -(2**63)  # how the bindings spell a dimension that is not known
 
 stablehlo.register_stablehlo_passes()
+
+
+def __getattr__(name: str) -> Any:  # Any: a module of builders
+    """The builders of a dialect are imported where they are first asked for: all of them take half a second."""
+    if name in DIALECTS:
+        return importlib.import_module(f"{PACKAGE}.dialects.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def new_context() -> ir.Context:

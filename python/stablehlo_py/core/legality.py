@@ -63,5 +63,8 @@ class Legality:
         )
 
 
+ANYTHING = Legality()
+
+
 class IllegalOp(CompileError):
     """An op that a stage had to remove is still there."""

@@ -62,7 +62,7 @@ def split_commas(text: str) -> list[str]:
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """`a=1 b c="x y" d={p,q}` -> {"a": "1", "b": "", "c": "x y", "d": "p,q"}: one layer of quotes or braces comes off."""
+    """`a=1 b c="x y" d={p,q}` -> {"a": "1", "b": "", "c": "x y", "d": "p,q"}; a layer of quotes or braces comes off."""
     options: dict[str, str] = {}
     position = 0
     while position < len(text):

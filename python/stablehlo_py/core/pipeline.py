@@ -17,7 +17,7 @@ from stablehlo_py import resources
 from stablehlo_py.core import upstream
 from stablehlo_py.core.diagnostics import PassFailure, collect, is_error
 from stablehlo_py.core.instrument import Instrument
-from stablehlo_py.core.legality import Legality
+from stablehlo_py.core.legality import ANYTHING, Legality
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean, skip_value, split_commas
 from stablehlo_py.core.passes import ANY, PASSES, Pass, find_pass, load_all_passes
 from stablehlo_py.errors import CompileError
@@ -63,7 +63,7 @@ class Stage:
 
     name: str
     steps: tuple[Step, ...] = ()
-    legality: Legality = Legality()
+    legality: Legality = ANYTHING
     doc: str = ""
 
     @property
