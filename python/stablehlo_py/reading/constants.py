@@ -145,7 +145,7 @@ def elements(data: np.ndarray, mlir_type: ir.Type) -> ir.Attribute:
         shown = data.view(f"{'u' if ty.element.is_unsigned or ty.element.is_float else 'i'}{ty.element.bytes}")
         if ty.element.is_float and ty.element.name in ("f16", "f32", "f64"):
             shown = data.view(ty.element.dtype)
-    shape = ty.shape + (2,) if ty.element.is_complex else ty.shape
+    shape = (*ty.shape, 2) if ty.element.is_complex else ty.shape
     with mlir_type.context:
         return ir.DenseElementsAttr.get(shown.reshape(shape), type=mlir_type)
 

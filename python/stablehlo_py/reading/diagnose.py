@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.places import place_of
+from stablehlo_py.reading.places import place, position
 
 # The spec's ops and the few beside them that programs come with: what a misspelt name can have meant.
 _SPEC = (
@@ -75,11 +75,10 @@ def parse_error(error: ir.MLIRError, source: Source) -> BadInput:
         return BadInput(str(error).strip().splitlines()[-1], where=source.name)
     first = diagnostics[0]
     message = first.message.splitlines()[0]
-    at = place_of(str(first.location))
-    _, _, position = at.partition(":")
-    if not position:
+    at = position(first.location)
+    if at is None or at[0] == 0:
         return BadInput(_plain(message), where=source.name, hint=_hint(message, source, ""))
-    number, column = (int(part) for part in position.rsplit(":", 2)[-2:])
+    number, column = at
     line = source.line(number)
     return BadInput(
         _plain(message) + _excerpt(line, column),
@@ -90,10 +89,9 @@ def parse_error(error: ir.MLIRError, source: Source) -> BadInput:
 
 def unknown_op(op: ir.Operation, source: Source) -> BadInput:
     """An op in generic form whose dialect or name is not known here."""
-    at = place_of(str(op.location))
     return BadInput(
         f"{op.name} is not an op that is known here",
-        where=at.replace("-:", f"{source.name}:", 1) if at.startswith("-:") else at or source.name,
+        where=place(op) or source.name,
         hint=_name_hint(op.name) or "programs are written in StableHLO, chlo and func",
     )
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
+from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.mlir import ir
 
 NO_FILE = "<text>"  # the parser calls text in memory "-"
-_PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_POSITION = re.compile(r":(\d+):(\d+)\)?$")
 
 
 def place(op: ir.Operation) -> str:
-    """`file:line:column` of an op; empty where its location is not known."""
-    return place_of(str(op.location))
+    """The user's own line of an op, `file:line:column (name)`; empty where its location is not known."""
+    found = describe_location(op.location)
+    return NO_FILE + found[1:] if found.startswith("-:") else found
 
 
-def place_of(location: str) -> str:
-    """The first `file:line:column` in a printed location: of a call chain that is the innermost frame."""
-    found = _PLACE.search(location)
-    if found is None:
-        return ""
-    return f"{NO_FILE if found[1] == '-' else found[1]}:{found[2]}:{found[3]}"
+def position(location: ir.Location) -> tuple[int, int] | None:
+    """Line and column of a parser's complaint."""
+    found = _POSITION.search(str(location))
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,35 @@
+"""Programs of all producers in one form: one public main, modern static StableHLO, nothing computed twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.transforms.hlo_deprecated import HloDeprecated
+from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
+from stablehlo_py.transforms.hlo_inline import HloInline
+from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
+from stablehlo_py.transforms.hlo_tuples import HloTuples
+
+# Composites first: their decompositions are functions, which inlining brings in.
+STEPS = (HloExpandChlo(), HloInline(), HloTuples(), HloStaticShapes(), HloDeprecated())
+
+
+@dataclass(frozen=True)
+class HloNormalize(Pass):
+    """Bring a program into the form that all later passes start from."""
+
+    name: ClassVar[str] = "hlo-normalize"
+
+    def run(self, op: ir.Operation) -> None:
+        for step in STEPS:
+            step.run(op)
+        with op.context:
+            PassManager.parse("builtin.module(cse,trivial-dce)").run(op)
+
+
+def normalize(module: ir.Module) -> None:
+    """Bring `module` into the form that all later passes start from."""
+    HloNormalize().run(module.operation)

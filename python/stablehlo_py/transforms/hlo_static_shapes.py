@@ -1,0 +1,114 @@
+"""Shapes that are known after all: shape computations folded, dynamic ops made static.
+
+%s = constant [2, 3];  %1 = dynamic_reshape %0, %s : tensor<?x?xf32>   ->   %1 = reshape %0 : tensor<2x3xf32>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.errors import BadInput
+from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.reading.annotations import walk
+from stablehlo_py.reading.places import place
+from stablehlo_py.transforms.hlo_inline import find_main
+
+DYNAMIC_OPS = {
+    f"stablehlo.{name}"
+    for name in (
+        "dynamic_broadcast_in_dim",
+        "dynamic_conv",
+        "dynamic_gather",
+        "dynamic_iota",
+        "dynamic_pad",
+        "dynamic_reshape",
+        "get_dimension_size",
+        "real_dynamic_slice",
+        "set_dimension_size",
+    )
+}
+_NO_CRASH = {"tensor.extract", "linalg.generic"}  # the C++ pass that folds shape ops crashes on programs with these
+
+
+@dataclass(frozen=True)
+class HloStaticShapes(Pass):
+    """Fold shape computations and make dynamic ops static; refuse what stays dynamic."""
+
+    name: ClassVar[str] = "hlo-static-shapes"
+
+    def run(self, op: ir.Operation) -> None:
+        names, dynamic = _survey(op)
+        has_shape_ops = any(name.startswith("shape.") for name in names)
+        if not dynamic and not has_shape_ops and not names & DYNAMIC_OPS and not _asserts_shapes(op):
+            return
+        _refuse_dynamic_arguments(find_main(op))
+        passes = ["func.func(shape-legalize-to-stablehlo)"] if has_shape_ops and not names & _NO_CRASH else []
+        passes += ["stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)"]
+        passes += ["func.func(stablehlo-check-shape-assertions)"]
+        try:
+            with op.context:
+                PassManager.parse(f"builtin.module({','.join(passes)})").run(op)
+        except ir.MLIRError as error:
+            said = [diagnostic.message.splitlines()[0] for diagnostic in error.error_diagnostics]
+            raise BadInput(
+                f"shapes cannot be made static: {said[0] if said else 'the program is dynamic'}",
+                where=place(find_main(op)),
+                hint="export the program with concrete shapes",
+            ) from None
+        _, dynamic = _survey(op)
+        if dynamic:
+            raise BadInput(
+                f"{dynamic[0].name} has a shape that is known only when the program runs: {_types(dynamic[0])}",
+                where=place(dynamic[0]),
+                hint="export the program with concrete shapes",
+            )
+
+
+def is_dynamic(ty: ir.Type) -> bool:
+    if isinstance(ty, ir.RankedTensorType):
+        return not ty.has_static_shape
+    return isinstance(ty, ir.UnrankedTensorType)
+
+
+def _survey(module: ir.Operation) -> tuple[set[str], list[ir.Operation]]:
+    """The names of all ops, and the ops with a result of unknown shape."""
+    names: set[str] = set()
+    dynamic: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> None:
+        names.add(op.name)
+        if any(is_dynamic(result.type) for result in op.results):
+            dynamic.append(op)
+
+    walk(module, visit)
+    arguments = find_main(module).regions[0].blocks[0].arguments
+    if any(is_dynamic(argument.type) for argument in arguments):
+        dynamic.append(find_main(module))
+    return names, dynamic
+
+
+def _asserts_shapes(module: ir.Operation) -> bool:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> None:
+        if op.name == "stablehlo.custom_call":
+            found.append(op)
+
+    walk(module, visit)
+    return any(ir.StringAttr(op.attributes["call_target_name"]).value == "shape_assertion" for op in found)
+
+
+def _refuse_dynamic_arguments(main: ir.Operation) -> None:
+    for index, argument in enumerate(main.regions[0].blocks[0].arguments):
+        if is_dynamic(argument.type):
+            raise BadInput(
+                f"argument {index} of main has a shape that is known only when the program runs: {argument.type}",
+                where=place(main),
+                hint="export the program with concrete shapes",
+            )
+
+
+def _types(op: ir.Operation) -> str:
+    return ", ".join(str(result.type) for result in op.results)
