@@ -252,11 +252,10 @@ def _with_cheap_producers(ops: list[ir.Operation]) -> list[ir.Operation]:
                 listed.append(producer)
                 added.append(producer)
         position += 1
-    # producers were found from their readers back, so this order has each before its readers
-    return [*_in_block_order(added), *ops]
+    return _producers_first([*added, *ops])
 
 
-def _in_block_order(ops: list[ir.Operation]) -> list[ir.Operation]:
+def _producers_first(ops: list[ir.Operation]) -> list[ir.Operation]:
     done: list[ir.Operation] = []
     seen: set[ir.Operation] = set()
     wanted = set(ops)

@@ -180,9 +180,11 @@ def lower_group(block: ir.Block, values: Values) -> list[Tensor]:
         if op is None or op.name != "stablehlo.broadcast_in_dim":
             return value, dims
         operand = op.operation.operands[0]
-        extents = tensor_type(operand.type).shape
+        extents, results = tensor_type(operand.type).shape, op.type.shape
         through = op.ints("broadcast_dimensions")
-        return source(operand, tuple(None if n == 1 else dims[d] for n, d in zip(extents, through, strict=True)))
+        # a dimension of size 1 is repeated, except where the result has size 1 there too
+        repeated = [n == 1 != results[d] for n, d in zip(extents, through, strict=True)]
+        return source(operand, tuple(None if r else dims[d] for r, d in zip(repeated, through, strict=True)))
 
     def plan(value: ir.Value, dims: tuple[int | None, ...]) -> None:
         value, dims = source(value, dims)
@@ -209,6 +211,8 @@ def lower_group(block: ir.Block, values: Values) -> list[Tensor]:
                 op = defined[key[0]]
                 if isinstance(op, Constant):
                     found = build.scalar(op.type.element, op.value.reshape(-1)[0])
+                elif op.name != "stablehlo.iota":
+                    raise AssertionError(f"{op.name} is read at {key[1]} before it is made: the group is out of order")
                 else:
                     dim = key[1][op.integer("iota_dimension")]
                     found = build.from_index(op.type.element, build.index(0) if dim is None else build.loop_index(dim))
