@@ -11,3 +11,6 @@ from stablehlo_py.ops import reduction as reduction
 from stablehlo_py.ops import indexing as indexing
 from stablehlo_py.ops import scatter as scatter
 from stablehlo_py.ops import window as window
+from stablehlo_py.ops import convolution as convolution
+from stablehlo_py.ops import sort as sort
+from stablehlo_py.ops import collective as collective

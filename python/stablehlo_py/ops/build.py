@@ -18,7 +18,7 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.types import ElementType, TensorType
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.errors import UnsupportedOp
-from stablehlo_py.mlir import arith, complex, ir, linalg, scf, tensor
+from stablehlo_py.mlir import arith, bufferization, complex, ir, linalg, scf, tensor
 from stablehlo_py.ops import small_float
 
 
@@ -169,6 +169,14 @@ def fill(ty: TensorType, stored: ir.Value) -> Tensor:
 def empty(ty: TensorType) -> Tensor:
     """A tensor without contents, to be written."""
     return Tensor(tensor.empty(list(ty.shape), storage_type(ty.element)), ty)
+
+
+def buffer(ty: TensorType) -> Tensor:
+    """A tensor without contents that shares its memory with no other: what loops carry and read back.
+
+    Equal `empty` tensors become one value, and bufferisation then gives two loop-carried tensors the same memory.
+    """
+    return Tensor(bufferization.AllocTensorOp(storage_tensor(ty), []).result, ty)
 
 
 def constant(ty: TensorType, array: np.ndarray) -> Tensor:

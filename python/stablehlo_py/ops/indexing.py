@@ -73,7 +73,7 @@ def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor, *_slice_siz
 
         return build.loops([op.type.shape[d] for d in dims.offset_dims], carried, of_element)
 
-    return build.loops([op.type.shape[d] for d in batch_dims], [build.empty(op.type)], of_slice)[0]
+    return build.loops([op.type.shape[d] for d in batch_dims], [build.buffer(op.type)], of_slice)[0]
 
 
 def _starts(

@@ -158,7 +158,7 @@ def _scan(
         acc = arith.select(is_first, first, build.read(result, before))
         return [build.write(result, apply_wide(op, 0, [acc, build.read(source, here)])[0], here)]
 
-    result = build.empty(op.type.with_element(wide))
+    result = build.buffer(op.type.with_element(wide))
     if dim == op.rank - 1:
         return tuple(build.loops(shape[:-1], [result], along_last))
     return tuple(build.loops(shape, [result], along_other))
