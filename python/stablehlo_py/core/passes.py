@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
-import pkgutil
 import re
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from stablehlo_py import resources
 from stablehlo_py.core.options import format_options, parse_options
 from stablehlo_py.mlir import ir
 
@@ -149,22 +149,19 @@ def load_all_passes() -> dict[str, type[Pass]]:
     return dict(sorted(PASSES.items()))
 
 
-def _modules() -> Iterator[str]:
-    """The modules under HOMES, found without importing more than the packages."""
-    for home in HOMES:
-        try:
-            package = importlib.import_module(home)
-        except ModuleNotFoundError as error:
-            if error.name != home:
-                raise
-            continue
-        yield from _under(list(package.__path__), home)
+@functools.cache
+def _modules() -> tuple[str, ...]:
+    """The modules under HOMES, found by their files: nothing is imported."""
+    return tuple(module for home in HOMES for module in modules_under(home))
 
 
-def _under(path: list[str], prefix: str) -> Iterator[str]:
-    for module in pkgutil.iter_modules(path, prefix + "."):
-        if module.name.rpartition(".")[2] == "__main__":
-            continue
-        yield module.name
-        if module.ispkg:
-            yield from _under(list(importlib.import_module(module.name).__path__), module.name)
+def modules_under(package: str) -> list[str]:
+    """All modules of a package of ours, itself included."""
+    root = resources.PACKAGE
+    folder = root.joinpath(*package.split(".")[1:])
+    found = []
+    for file in sorted(folder.rglob("*.py")):
+        parts = [root.name, *file.relative_to(root).with_suffix("").parts]
+        if parts[-1] != "__main__":
+            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return found
