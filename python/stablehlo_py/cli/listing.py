@@ -10,7 +10,8 @@ def passes(word: str = "") -> str:
     """All passes with their summaries; those whose name has `word`, with their options too, where one is given."""
     python = {name: cls for name, cls in load_all_passes().items() if word in name}
     native = {name: row for name, row in upstream.passes().items() if word in name}
-    width = max(map(len, [*python, *native]), default=0)
+    # A few names are very long; they push their own summary only.
+    width = min(max(map(len, [*python, *native]), default=0), 40)
     lines = [f"{len(python)} passes in Python"]
     for name, cls in python.items():
         lines.append(f"  {name:{width}}  {cls.summary()}".rstrip())

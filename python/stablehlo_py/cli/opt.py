@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--split-input-file", action="store_true", help="take the parts between lines `// -----` one by one")
     add("--verify-diagnostics", action="store_true", help="compare diagnostics with `expected-error {{...}}` comments")
     add("--allow-unregistered-dialect", action="store_true", help="read ops that nobody knows")
+    add("--load-pass-plugin", action="append", default=[], metavar="FILE.py", help="import a file that defines passes")
     add("--list-passes", nargs="?", const="", metavar="WORD", help="list passes (whose name has WORD, with options)")
     add("--list-pipelines", action="store_true", help="list our pipelines and their stages")
     add("--emit-bytecode", action="store_true", help="write MLIR bytecode instead of text")
@@ -110,6 +111,8 @@ def _main(argv: list[str]) -> int:
     from stablehlo_py.cli import listing
     from stablehlo_py.core.pipeline import BadPipeline
 
+    for plugin in options.load_pass_plugin:
+        _load_plugin(plugin)
     try:
         if options.list_passes is not None:
             sys.stdout.write(listing.passes(options.list_passes))
@@ -122,6 +125,20 @@ def _main(argv: list[str]) -> int:
     except BadPipeline as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return BAD_USAGE
+
+
+def _load_plugin(file: str) -> None:
+    """Import a Python file for the passes that it registers."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None or not Path(file).is_file():
+        _bad_usage(f"--load-pass-plugin={file}: there is no such Python file")
+    try:
+        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file does wrong
+        _bad_usage(f"--load-pass-plugin={file}: {type(error).__name__}: {error}")
 
 
 def _pipeline(options: argparse.Namespace, flags: list[tuple[str, str]]) -> Pipeline:

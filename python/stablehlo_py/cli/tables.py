@@ -34,9 +34,9 @@ def ops_page() -> str:
     return (
         f"# Ops\n\n{_HEAD}\n"
         f"{len(names)} ops have rules: {counts}.\n\n"
-        "A cell names the targets that a rule is for; `any` serves every target without a rule of its own. An op without `lower`\n"
-        "is rewritten by a pass before lowering, is a command of the Program (control flow), or is not supported.\n"
-        "`shlo explain OP` tells where the rules stand.\n\n"
+        "A cell names the targets that a rule is for; `any` serves every target without a rule of its own. An op\n"
+        "without `lower` is rewritten by a pass before lowering, is a command of the Program (control flow), or is not\n"
+        "supported. `shlo explain OP` tells where the rules stand.\n\n"
         f"{meanings}\n{_table(['op', *(facet.name for facet in FACETS)], rows)}"
     )
 
