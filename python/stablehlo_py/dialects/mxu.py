@@ -1,0 +1,350 @@
+"""The mxu dialect: a matrix unit, its memories and its transfers, as ops.
+
+Three levels live in it. On tensors: `contract` (one canonical product), `pad` and `unpad` (the physical shape of an array in
+its tiled layout), `tiled_contract` (a product whose block sizes are chosen). A `kernel` is the boundary: tensors outside,
+buffers (`!mxu.ref`) in a memory space inside. In a kernel: allocations, loops, transfers, and what the units do.
+
+A kernel reads as a sequential program. `buffers = 2` on an allocation lets the transfer for the next step run while the
+last one is still in use; it changes when things happen, never what is computed.
+
+(No `from __future__ import annotations` here: the bindings read the fields' types from the class as objects.)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stablehlo_py.mlir import ext, ir
+
+SPACES = ("hbm", "cmem", "vmem", "smem")
+
+
+class Mxu(ext.Dialect, name="mxu"):
+    """Attributes that a kernel takes besides its own: `mxu.note` (a string for the report)."""
+
+
+class TiledAttr(Mxu.Attribute, name="tiled"):
+    """A tiled layout as XLA spells it: `T(8,128)(2,1)` is tiles of 8x128, two rows packed into a 32-bit word."""
+
+    text: ir.StringAttr
+
+
+class RefType(Mxu.Type, name="ref"):
+    """A buffer: the tensor that it holds, its memory space, and its layout there."""
+
+    tensor: ir.TypeAttr
+    space: ir.StringAttr
+    layout: TiledAttr
+
+
+class SemaphoreType(Mxu.Type, name="semaphore"):
+    """Counts transfers that have come to their end."""
+
+
+class WeightsType(Mxu.Type, name="weights"):
+    """What a matrix unit holds after a push: a tile of weights."""
+
+    tensor: ir.TypeAttr
+
+
+# --- on tensors -------------------------------------------------------------------------------------------------------
+
+
+class ContractOp(Mxu.Operation, name="contract", traits=[ext.Pure]):
+    """[b,m,k] x [b,k,n] -> [b,m,n]; lhs_t and rhs_t say that an operand comes as [b,k,m] or [b,n,k]."""
+
+    lhs: ext.Operand[ir.RankedTensorType]
+    rhs: ext.Operand[ir.RankedTensorType]
+    lhs_t: ir.IntegerAttr
+    rhs_t: ir.IntegerAttr
+    passes: ir.IntegerAttr
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        return _verify_product(self)
+
+
+class PadOp(Mxu.Operation, name="pad", traits=[ext.Pure]):
+    """An array in its physical shape: whole tiles; what is behind the logical shape is not defined."""
+
+    value: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        small, large = _shape(self.value.type), _shape(self.out.type)
+        if len(small) != len(large) or any(a > b for a, b in zip(small, large, strict=True)):
+            return _error(self, f"pads {small} to {large}: no dimension may shrink")
+        return True
+
+
+class UnpadOp(Mxu.Operation, name="unpad", traits=[ext.Pure]):
+    """The logical part of an array in its physical shape."""
+
+    value: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        large, small = _shape(self.value.type), _shape(self.out.type)
+        if len(small) != len(large) or any(a > b for a, b in zip(small, large, strict=True)):
+            return _error(self, f"unpads {large} to {small}: no dimension may grow")
+        return True
+
+
+class TiledContractOp(Mxu.Operation, name="tiled_contract", traits=[ext.Pure]):
+    """A contract on padded operands with its plan: blocks [m, n, k], the logical sizes, where operands are at the start."""
+
+    lhs: ext.Operand[ir.RankedTensorType]
+    rhs: ext.Operand[ir.RankedTensorType]
+    lhs_t: ir.IntegerAttr
+    rhs_t: ir.IntegerAttr
+    passes: ir.IntegerAttr
+    logical: ir.ArrayAttr
+    blocks: ir.ArrayAttr
+    spaces: ir.ArrayAttr
+    split: ir.StringAttr
+    order: ir.StringAttr
+    chip: ir.StringAttr
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        if len(self.logical) != 4 or len(self.blocks) != 3 or len(self.spaces) != 2:
+            return _error(self, "needs logical = [b, m, n, k], blocks = [m, n, k] and spaces = [lhs, rhs]")
+        if any(integer(b) <= 0 for b in self.blocks):
+            return _error(self, f"blocks {self.blocks} must be positive")
+        return True
+
+
+# --- a kernel and its structure ---------------------------------------------------------------------------------------
+
+
+MAX_INPUTS = 8
+
+
+class KernelOp(Mxu.Operation, name="kernel", traits=[ir.IsIsolatedFromAboveTrait, ir.NoTerminatorTrait]):
+    """A program of one chip; its block takes a ref for each input and then one for the output.
+
+    logical: the sizes of each of these refs that hold defined elements; what is behind them is padding.
+    """
+
+    in0: ext.Operand[ir.RankedTensorType]
+    label: ir.StringAttr
+    chip: ir.StringAttr
+    logical: ir.ArrayAttr
+    out: ext.Result[ir.RankedTensorType]
+    body: ext.Region
+    # One field each: the members of a variadic operand would all need the same type (IRDL unifies their constraint).
+    in1: ext.Operand[ir.RankedTensorType] | None = None
+    in2: ext.Operand[ir.RankedTensorType] | None = None
+    in3: ext.Operand[ir.RankedTensorType] | None = None
+    in4: ext.Operand[ir.RankedTensorType] | None = None
+    in5: ext.Operand[ir.RankedTensorType] | None = None
+    in6: ext.Operand[ir.RankedTensorType] | None = None
+    in7: ext.Operand[ir.RankedTensorType] | None = None
+
+    def verify_region_invariants(self) -> bool:
+        from stablehlo_py.dialects.mxu_verify import check_kernel
+
+        problem = check_kernel(self.operation)
+        return problem is None or _fail(*problem)
+
+
+class CoreSplitOp(Mxu.Operation, name="core_split", traits=[ir.NoTerminatorTrait]):
+    """The body runs on each of `cores` cores; its argument is the core's number."""
+
+    cores: ir.IntegerAttr
+    body: ext.Region
+
+
+class BarrierOp(Mxu.Operation, name="barrier"):
+    """All cores have come here."""
+
+
+class LoopOp(Mxu.Operation, name="loop", traits=[ir.NoTerminatorTrait]):
+    """A nest of loops from 0 to bounds, the last innermost; the block takes an index for each."""
+
+    bounds: ir.ArrayAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if any(integer(b) < 1 for b in self.bounds):
+            return _error(self, f"bounds {self.bounds} must be positive")
+        return True
+
+
+class AllocOp(Mxu.Operation, name="alloc"):
+    """A buffer at a fixed offset of its space, `buffers` times over: each step of a loop takes the next."""
+
+    label: ir.StringAttr
+    offset: ir.IntegerAttr
+    buffers: ir.IntegerAttr
+    out: ext.Result[RefType]
+
+
+class SemaphoreOp(Mxu.Operation, name="make_semaphore"):
+    out: ext.Result[SemaphoreType]
+
+
+# --- transfers --------------------------------------------------------------------------------------------------------
+
+
+class DmaStartOp(Mxu.Operation, name="dma_start"):
+    """Start to move a block between spaces; `map` gives from the indices the block of the larger ref.
+
+    What lies outside the larger ref is neither read nor written, and is undefined in the smaller one. A transfer of the
+    block that the buffer already holds, in the step before, moves nothing.
+    """
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+    semaphore: ext.Operand[SemaphoreType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    map: ir.AffineMapAttr
+
+
+class ViewOp(Mxu.Operation, name="view"):
+    """The block of a ref in VMEM that `map` gives from the indices; nothing moves."""
+
+    source: ext.Operand[RefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    map: ir.AffineMapAttr
+    out: ext.Result[RefType]
+
+
+class DmaWaitOp(Mxu.Operation, name="dma_wait"):
+    """Wait for the transfers that were started on a semaphore."""
+
+    semaphore: ext.Operand[SemaphoreType]
+
+
+# --- what the units do ------------------------------------------------------------------------------------------------
+
+
+class FillOp(Mxu.Operation, name="fill"):
+    """Set all elements (vector unit)."""
+
+    target: ext.Operand[RefType]
+    value: ir.FloatAttr
+
+
+class MaskOp(Mxu.Operation, name="mask"):
+    """Set to zero what lies behind `limit` along `dim`, counted from the start of the block that `map` gives."""
+
+    target: ext.Operand[RefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    dim: ir.IntegerAttr
+    limit: ir.IntegerAttr
+    map: ir.AffineMapAttr
+
+
+class PushOp(Mxu.Operation, name="push"):
+    """Load tile [k, n] of a block into a matrix unit; transposed: the block is [n, k] and is turned on the way."""
+
+    source: ext.Operand[RefType]
+    k: ext.Operand[ir.IndexType]
+    n: ext.Operand[ir.IndexType]
+    transposed: ir.IntegerAttr
+    out: ext.Result[WeightsType]
+
+
+class MatmulOp(Mxu.Operation, name="matmul"):
+    """acc[:, n] += lhs[:, k] . weights, all rows of the block streamed through; products summed, then one f32 addition."""
+
+    lhs: ext.Operand[RefType]
+    weights: ext.Operand[WeightsType]
+    acc: ext.Operand[RefType]
+    k: ext.Operand[ir.IndexType]
+    n: ext.Operand[ir.IndexType]
+    passes: ir.IntegerAttr
+
+
+class PopOp(Mxu.Operation, name="pop"):
+    """Take the accumulators out, rounded to the element type of the target (vector unit)."""
+
+    acc: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+
+
+class TransposeOp(Mxu.Operation, name="transpose"):
+    """Turn a block (cross-lane unit)."""
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+
+
+class RelayoutOp(Mxu.Operation, name="relayout"):
+    """The same elements in another tiled layout (cross-lane unit)."""
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+
+
+class VectorOp(Mxu.Operation, name="vector"):
+    """target[...] = function(sources...), elementwise with sizes of 1 repeated (vector unit)."""
+
+    target: ext.Operand[RefType]
+    first: ext.Operand[RefType]
+    function: ir.StringAttr
+    second: ext.Operand[RefType] | None = None
+    third: ext.Operand[RefType] | None = None
+
+
+class ReduceOp(Mxu.Operation, name="reduce"):
+    """Reduce a block along `dim`, which stays with size 1 (vector unit, across lanes the cross-lane unit)."""
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+    function: ir.StringAttr
+    dim: ir.IntegerAttr
+
+
+# --- reading it -------------------------------------------------------------------------------------------------------
+
+
+def load(context: ir.Context) -> None:
+    """Make the dialect known to `context`; a second call does nothing."""
+    if context.is_dialect_loaded("mxu"):
+        return
+    with context, ir.Location.unknown():
+        Mxu.load()
+
+
+def integer(attribute: ir.Attribute) -> int:
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def ref_tensor(ty: ir.Type) -> ir.RankedTensorType:
+    """The tensor type that a ref holds."""
+    return ir.RankedTensorType(ir.TypeAttr(RefType(ty).tensor).value)
+
+
+def ref_space(ty: ir.Type) -> str:
+    return ir.StringAttr(RefType(ty).space).value
+
+
+def ref_layout(ty: ir.Type) -> str:
+    return ir.StringAttr(TiledAttr(RefType(ty).layout).text).value
+
+
+def _shape(ty: ir.Type) -> tuple[int, ...]:
+    return tuple(ir.RankedTensorType(ty).shape)
+
+
+def _error(op: Any, message: str) -> bool:  # Any: each op class of ext
+    return _fail(op.operation, message)
+
+
+def _fail(operation: ir.Operation, message: str) -> bool:
+    operation.location.emit_error(f"{operation.name} {message}")
+    return False
+
+
+def _verify_product(op: ContractOp) -> bool:
+    lhs, rhs, out = _shape(op.lhs.type), _shape(op.rhs.type), _shape(op.out.type)
+    if not len(lhs) == len(rhs) == len(out) == 3:
+        return _error(op, f"takes operands of rank 3, not {lhs} and {rhs} to {out}")
+    m, k = lhs[1:] if not integer(op.lhs_t) else lhs[:0:-1]
+    k2, n = rhs[1:] if not integer(op.rhs_t) else rhs[:0:-1]
+    if k != k2:
+        return _error(op, f"contracts {k} with {k2} elements")
+    if not lhs[0] == rhs[0] == out[0] or out[1:] != (m, n):
+        return _error(op, f"of {lhs} and {rhs} gives ({lhs[0]}, {m}, {n}), not {out}")
+    return True

@@ -1,0 +1,309 @@
+"""What must hold in a whole mxu kernel: the rules that no single op can see.
+
+check_kernel walks the body in the order of the program, loops twice so that what one trip leaves is seen by the next, and
+gives the first op that breaks a rule, with the rule in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.dialects import mxu
+from stablehlo_py.machine.tpu import CHIPS, Chip
+from stablehlo_py.mlir import ir
+
+Problem = tuple[ir.Operation, str]
+
+
+def check_kernel(kernel: ir.Operation) -> Problem | None:
+    """The first problem of a kernel: (op, what is wrong with it), or None."""
+    name = ir.StringAttr(kernel.attributes["chip"]).value
+    if name not in CHIPS:
+        return kernel, f"is for chip {name!r}; known are {', '.join(CHIPS)}"
+    try:
+        _check_arguments(kernel)
+        _check_memory(kernel, CHIPS[name])
+        _Walk(kernel, CHIPS[name]).body(kernel.regions[0].blocks[0])
+    except _Broken as broken:
+        return broken.operation, broken.message
+    return None
+
+
+class _Broken(Exception):
+    def __init__(self, operation: ir.Operation, message: str) -> None:
+        super().__init__(message)
+        self.operation, self.message = operation, message
+
+
+def _check_arguments(kernel: ir.Operation) -> None:
+    """One ref for each input and output, of its type; a logical shape for each, not above the physical one."""
+    outside = [tensor_type(v.type) for v in (*kernel.operands, *kernel.results)]
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    logical = kernel.attributes["logical"]
+    if not len(outside) == len(arguments) == len(logical):
+        raise _Broken(kernel, f"has {len(outside)} inputs and outputs, {len(arguments)} refs, {len(logical)} shapes")
+    for ty, argument, shape in zip(outside, arguments, logical, strict=True):
+        sizes = tuple(mxu.integer(d) for d in shape)
+        if _tensor(argument) != ty:
+            raise _Broken(kernel, f"takes {ty} and has a ref of {_tensor(argument)} for it")
+        if len(sizes) != ty.rank or any(a > b for a, b in zip(sizes, ty.shape, strict=True)):
+            raise _Broken(kernel, f"has {sizes} defined elements in a ref of {ty}")
+
+
+def _check_memory(kernel: ir.Operation, chip: Chip) -> None:
+    """Buffers lie inside their memory and do not overlap; arguments that live in VMEM count."""
+    capacity = {"vmem": chip.vmem_bytes, "cmem": chip.cmem_bytes, "smem": chip.smem_bytes, "hbm": chip.hbm_bytes}
+    resident = dict.fromkeys(capacity, 0)
+    for argument in kernel.regions[0].blocks[0].arguments:
+        ty = _tensor(argument)
+        # Cores share the work, and with it an operand that was brought to fast memory.
+        resident[mxu.ref_space(argument.type)] += ty.size * ty.element.bits // 8 // chip.cores
+    spans: dict[str, list[tuple[int, int, ir.Operation]]] = {space: [] for space in capacity}
+    for allocation in _named(kernel, "mxu.alloc"):
+        ty, space = _tensor(allocation.results[0]), mxu.ref_space(allocation.results[0].type)
+        offset, copies = (mxu.integer(allocation.attributes[name]) for name in ("offset", "buffers"))
+        if copies < 1 or offset < 0:
+            raise _Broken(allocation, f"has {copies} copies at offset {offset}")
+        spans[space].append((offset, offset + copies * ty.size * ty.element.bits // 8, allocation))
+    for space, intervals in spans.items():
+        end = 0
+        for start, stop, allocation in sorted(intervals, key=lambda interval: interval[0]):
+            if start < end:
+                raise _Broken(allocation, f"overlaps the buffer before it: bytes {start} to {end} of {space}")
+            end = stop
+            if end + resident[space] > capacity[space]:
+                needed = end + resident[space]
+                raise _Broken(allocation, f"ends at {needed} bytes of {space}; {chip.name} has {capacity[space]}")
+
+
+@dataclass
+class _State:
+    """What is known of one buffer at a point of the program."""
+
+    arriving: ir.Value | None = None  # the semaphore of a transfer into it that nobody waited for
+    leaving: ir.Value | None = None  # and out of it
+    undefined: dict[int, int] = field(default_factory=dict)  # dimension -> size behind which padding may be undefined
+    written: bool = False
+    filled: bool = False  # an accumulator that was set and not yet popped
+
+
+class _Walk:
+    def __init__(self, kernel: ir.Operation, chip: Chip) -> None:
+        self.kernel, self.chip = kernel, chip
+        self.states: dict[ir.Value, _State] = {}
+        self.started: set[ir.Value] = set()
+        arguments = kernel.regions[0].blocks[0].arguments
+        shapes = kernel.attributes["logical"]
+        self.logical = {
+            argument: tuple(mxu.integer(d) for d in shape) for argument, shape in zip(arguments, shapes, strict=True)
+        }
+
+    def state(self, value: ir.Value) -> _State:
+        return self.states.setdefault(value, _State())
+
+    def body(self, block: ir.Block) -> None:
+        for view in block.operations:
+            op = view.operation
+            method = getattr(self, op.name.removeprefix("mxu."), None)
+            if method is None or not op.name.startswith("mxu."):
+                raise _Broken(op, "has no place in an mxu.kernel")
+            method(op)
+
+    def loop(self, op: ir.Operation) -> None:
+        block = op.regions[0].blocks[0]
+        if len(block.arguments) != len(op.attributes["bounds"]):
+            raise _Broken(op, f"has {len(op.attributes['bounds'])} bounds and {len(block.arguments)} indices")
+        self.body(block)
+        self.body(block)  # again: what one trip leaves behind, the next one meets
+
+    def core_split(self, op: ir.Operation) -> None:
+        cores = mxu.integer(op.attributes["cores"])
+        if cores != self.chip.cores:
+            raise _Broken(op, f"splits over {cores} cores; {self.chip.name} has {self.chip.cores}")
+        self.body(op.regions[0].blocks[0])
+
+    def barrier(self, op: ir.Operation) -> None:
+        pass
+
+    def alloc(self, op: ir.Operation) -> None:
+        ty = _tensor(op.results[0])
+        if ty.rank < 2:
+            raise _Broken(op, f"is a block of {ty}; a block has two dimensions")
+        rows, lanes = ty.shape[-2:]
+        if lanes % self.chip.lanes or rows % self.chip.sublanes:
+            raise _Broken(op, f"of {ty} is not whole tiles of {self.chip.sublanes}x{self.chip.lanes}")
+
+    def make_semaphore(self, op: ir.Operation) -> None:
+        pass
+
+    def view(self, op: ir.Operation) -> None:
+        source, *indices = op.operands
+        if mxu.ref_space(source.type) != "vmem":
+            raise _Broken(op, f"is a view of a ref in {mxu.ref_space(source.type)}; only VMEM can be read in place")
+        self.check_map(op, len(indices), _tensor(source).rank)
+        self.check_order(op, indices)
+        self.bring(op.results[0], source)
+
+    def dma_start(self, op: ir.Operation) -> None:
+        source, target, semaphore, *indices = op.operands
+        if (source in self.logical) == (target in self.logical):
+            raise _Broken(op, "must move a block between an argument of the kernel and a buffer")
+        inward = source in self.logical
+        large, small = (source, target) if inward else (target, source)
+        if _tensor(large).element != _tensor(small).element:
+            raise _Broken(op, f"moves {_tensor(source).element} to {_tensor(target).element}")
+        self.check_map(op, len(indices), _tensor(large).rank)
+        self.check_order(op, indices)
+        self.started.add(semaphore)
+        if inward:
+            self.write(op, small)
+            self.bring(small, large)
+            self.state(small).arriving = semaphore
+        else:
+            self.read(op, small)
+            self.state(small).leaving = semaphore
+
+    def bring(self, small: ir.Value, large: ir.Value) -> None:
+        """A block of `large` is in `small`: padding is undefined where blocks do not end with the defined elements."""
+        state = self.state(small)
+        state.written = True
+        sizes, logical = _tensor(small).shape, self.logical[large][-_tensor(small).rank :]
+        state.undefined = {d: limit for d, (size, limit) in enumerate(zip(sizes, logical, strict=True)) if limit % size}
+
+    def check_map(self, op: ir.Operation, indices: int, rank: int) -> None:
+        map = ir.AffineMapAttr(op.attributes["map"]).value
+        if map.n_dims != indices or len(map.results) != rank:
+            raise _Broken(op, f"has a map of {map.n_dims} indices to {len(map.results)}, not of {indices} to {rank}")
+
+    def check_order(self, op: ir.Operation, indices: list[ir.Value]) -> None:
+        """Blocks come in rising order along each index, so the order of sums is the order of the contracted dimension."""
+        text = str(ir.AffineMapAttr(op.attributes["map"]).value)
+        if "mod" in text or "* -" in text or " - " in text:
+            raise _Broken(op, f"takes blocks by {text}; block numbers must not fall, or sums change their order")
+
+    def dma_wait(self, op: ir.Operation) -> None:
+        semaphore = op.operands[0]
+        if semaphore not in self.started:
+            raise _Broken(op, "waits for a semaphore on which nothing was started")
+        for state in self.states.values():
+            if state.arriving is not None and state.arriving == semaphore:
+                state.arriving = None
+            if state.leaving is not None and state.leaving == semaphore:
+                state.leaving = None
+
+    def read(self, op: ir.Operation, value: ir.Value) -> None:
+        state = self.state(value)
+        if state.arriving is not None:
+            raise _Broken(op, "reads a buffer before the wait for the transfer into it")
+        if not state.written:
+            raise _Broken(op, "reads a buffer that nothing was written to")
+
+    def write(self, op: ir.Operation, value: ir.Value) -> None:
+        state = self.state(value)
+        if value in self.logical:
+            raise _Broken(op, "writes to an argument of the kernel without a transfer")
+        if state.arriving is not None:
+            raise _Broken(op, "writes to a buffer before the wait for the transfer into it")
+        if state.leaving is not None:
+            raise _Broken(op, "writes to a buffer before the wait for the transfer out of it")
+        state.written = True
+        state.undefined = {}
+
+    def fill(self, op: ir.Operation) -> None:
+        self.write(op, op.operands[0])
+        self.state(op.operands[0]).filled = True
+
+    def mask(self, op: ir.Operation) -> None:
+        target = op.operands[0]
+        self.read(op, target)
+        dim, limit = (mxu.integer(op.attributes[name]) for name in ("dim", "limit"))
+        state = self.state(target)
+        if dim in state.undefined and limit <= state.undefined[dim]:
+            state.undefined = {d: size for d, size in state.undefined.items() if d != dim}
+
+    def push(self, op: ir.Operation) -> None:
+        source = op.operands[0]
+        transposed = bool(mxu.integer(op.attributes["transposed"]))
+        self.read(op, source)
+        self.check_contracted(op, source, 1 if transposed else 0)
+        tile = ir.RankedTensorType(ir.TypeAttr(mxu.WeightsType(op.results[0].type).tensor).value).shape
+        if list(tile) != [self.chip.mxu_dim, self.chip.mxu_dim]:
+            raise _Broken(
+                op, f"pushes a tile of {list(tile)}; a matrix unit of {self.chip.name} is {self.chip.mxu_dim} square"
+            )
+        if any(size % t for size, t in zip(_tensor(source).shape, tile, strict=True)):
+            raise _Broken(op, f"cuts a block of {_tensor(source)} into tiles of {list(tile)}")
+
+    def matmul(self, op: ir.Operation) -> None:
+        lhs, _weights, acc = list(op.operands)[:3]
+        self.read(op, lhs)
+        self.check_contracted(op, lhs, 1)
+        if not self.state(acc).filled:
+            raise _Broken(op, "adds to an accumulator that was not filled")
+        if _tensor(acc).element.name not in ("f32", "i32"):
+            raise _Broken(op, f"accumulates in {_tensor(acc).element}; accumulators are f32 or i32")
+        if _tensor(lhs).shape[0] != _tensor(acc).shape[0]:
+            raise _Broken(op, f"streams {_tensor(lhs).shape[0]} rows into an accumulator of {_tensor(acc).shape[0]}")
+
+    def check_contracted(self, op: ir.Operation, value: ir.Value, dim: int) -> None:
+        limit = self.state(value).undefined.get(dim)
+        if limit is not None:
+            raise _Broken(op, f"contracts over padding that may be undefined: dimension {dim} ends at {limit}; mask it")
+
+    def pop(self, op: ir.Operation) -> None:
+        acc, target = op.operands
+        if not self.state(acc).filled:
+            raise _Broken(op, "pops an accumulator that was not filled")
+        if _tensor(acc).shape != _tensor(target).shape:
+            raise _Broken(op, f"pops {_tensor(acc)} into {_tensor(target)}")
+        self.write(op, target)
+        self.state(acc).filled = False
+
+    def transpose(self, op: ir.Operation) -> None:
+        source, target = op.operands
+        self.read(op, source)
+        undefined = self.state(source).undefined
+        self.write(op, target)
+        self.state(target).undefined = {1 - d: size for d, size in undefined.items()}
+
+    def relayout(self, op: ir.Operation) -> None:
+        source, target = op.operands
+        self.elementwise(op, target, [source])
+
+    def vector(self, op: ir.Operation) -> None:
+        target, *sources = op.operands
+        self.elementwise(op, target, sources)
+
+    def elementwise(self, op: ir.Operation, target: ir.Value, sources: list[ir.Value]) -> None:
+        undefined: dict[int, int] = {}
+        for source in sources:
+            self.read(op, source)
+            undefined |= self.state(source).undefined
+        self.write(op, target)
+        self.state(target).undefined = undefined
+
+    def reduce(self, op: ir.Operation) -> None:
+        source, target = op.operands
+        self.read(op, source)
+        dim = mxu.integer(op.attributes["dim"])
+        self.check_contracted(op, source, dim)
+        undefined = self.state(source).undefined
+        self.write(op, target)
+        self.state(target).undefined = undefined
+
+
+def _tensor(value: ir.Value) -> TensorType:
+    return tensor_type(mxu.ref_tensor(value.type))
+
+
+def _named(kernel: ir.Operation, name: str) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == name:
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    kernel.walk(visit)
+    return found

@@ -1,0 +1,183 @@
+"""Runs an mxu program on NumPy arrays, in the program's own order of tiles and sums.
+
+Undefined elements (padding that a transfer brought along) are poisoned: NaN, or a large integer. A program that forgets a
+mask gives visibly wrong numbers here.
+
+One pass of a tile through a matrix unit sums its products in float64 and rounds the sum to float32 once, which is what a
+tree of wide adders does; the sums of successive tiles are added in float32, in the order of the program. Integers are
+exact and wrap at 32 bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stablehlo_py.core.types import ElementType
+from stablehlo_py.simulator import program as p
+
+FUNCTIONS = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "exponential": np.exp,
+    "tanh": np.tanh,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "negate": np.negative,
+    "copy": lambda x: x,
+}
+REDUCERS = {"add": np.sum, "maximum": np.max, "minimum": np.min}
+
+
+def run(program: p.Program, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The outputs of a kernel, in their physical shapes; arrays are its inputs in theirs."""
+    return _Machine(program, arrays).run()
+
+
+def poison_of(element: ElementType) -> np.generic:
+    """The element that stands for `undefined`."""
+    if element.is_float:
+        return element.dtype.type(np.nan)
+    return element.dtype.type(1)  # not zero, which would hide a mask that is not there
+
+
+class _Machine:
+    def __init__(self, program: p.Program, arrays: tuple[np.ndarray, ...]) -> None:
+        self.program = program
+        self.memory: dict[p.Buffer, np.ndarray] = {}
+        for buffer, array in zip(program.inputs, arrays, strict=True):
+            if array.shape != buffer.shape or array.dtype != buffer.element.dtype:
+                raise TypeError(f"{buffer.name} takes {buffer.element}{buffer.shape}, not {array.dtype}{array.shape}")
+            self.memory[buffer] = array
+        views = [node.small for node in program.nodes() if isinstance(node, p.View)]
+        for buffer in (*program.outputs, *program.allocations, *views):
+            self.memory[buffer] = np.full(buffer.shape, poison_of(buffer.element))
+        self.index = [0] * program.index_count
+        self.weights: dict[int, np.ndarray] = {}
+
+    def run(self) -> tuple[np.ndarray, ...]:
+        with np.errstate(all="ignore"):
+            self.body(self.program.body)
+        return tuple(self.memory[buffer] for buffer in self.program.outputs)
+
+    def body(self, nodes: tuple[p.Node, ...]) -> None:
+        for node in nodes:
+            _STEPS[type(node)](self, node)
+
+    def loop(self, node: p.Loop) -> None:
+        for values in np.ndindex(*node.bounds):
+            for number, value in zip(node.indices, values, strict=True):
+                self.index[number] = value
+            self.body(node.body)
+
+    def core_split(self, node: p.CoreSplit) -> None:
+        for core in range(node.cores):  # cores write disjoint blocks, so their order does not matter
+            self.index[node.index] = core
+            self.body(node.body)
+
+    def nothing(self, node: p.Node) -> None:
+        """Waits and barriers: in order of the program everything has come to its end."""
+
+    def block(self, node: p.DmaStart | p.View | p.Mask) -> tuple[int, ...]:
+        return node.block(*(self.index[i] for i in node.indices))
+
+    def dma_start(self, node: p.DmaStart | p.View) -> None:
+        inward = isinstance(node, p.View) or node.inward
+        small, large = self.memory[node.small], self.memory[node.large]
+        sizes = (1,) * (large.ndim - small.ndim) + small.shape
+        outer, inner = [], []
+        for number, size, whole in zip(self.block(node), sizes, large.shape, strict=True):
+            start = number * size
+            count = max(0, min(size, whole - start))
+            outer.append(slice(start, start + count))
+            inner.append(slice(0, count))
+        view = small.reshape(sizes)
+        if inward:
+            small[...] = poison_of(node.small.element)
+            view[tuple(inner)] = large[tuple(outer)]
+        else:
+            large[tuple(outer)] = view[tuple(inner)]
+
+    def fill(self, node: p.Fill) -> None:
+        self.memory[node.target][...] = node.target.element.dtype.type(node.value)
+
+    def mask(self, node: p.Mask) -> None:
+        target = self.memory[node.target]
+        number = self.block(node)[-target.ndim :][node.dim]
+        start = max(0, node.limit - number * target.shape[node.dim])
+        if start < target.shape[node.dim]:
+            np.moveaxis(target, node.dim, 0)[start:] = target.dtype.type(0)
+
+    def push(self, node: p.Push) -> None:
+        rows, columns = node.tile
+        block = self.memory[node.source]
+        k, n = self.index[node.k], self.index[node.n]
+        if node.transposed:
+            tile = block[n * columns : (n + 1) * columns, k * rows : (k + 1) * rows].T
+        else:
+            tile = block[k * rows : (k + 1) * rows, n * columns : (n + 1) * columns]
+        self.weights[node.weights] = _wide(tile)
+
+    def matmul(self, node: p.Matmul) -> None:
+        rows, columns = node.tile
+        k, n = self.index[node.k], self.index[node.n]
+        lhs = _wide(self.memory[node.lhs][:, k * rows : (k + 1) * rows])
+        acc = self.memory[node.acc]
+        sums = lhs @ self.weights[node.weights]
+        acc[:, n * columns : (n + 1) * columns] += _narrow(sums, acc.dtype)
+
+    def pop(self, node: p.Pop) -> None:
+        target = self.memory[node.target]
+        target[...] = self.memory[node.acc].astype(target.dtype)
+
+    def transpose(self, node: p.Transpose) -> None:
+        self.memory[node.target][...] = self.memory[node.source].T
+
+    def relayout(self, node: p.Relayout) -> None:
+        self.memory[node.target][...] = self.memory[node.source]
+
+    def vector(self, node: p.Vector) -> None:
+        target = self.memory[node.target]
+        wide = np.float32 if node.target.element.is_float else target.dtype
+        sources = [self.memory[source].astype(wide) for source in node.sources]
+        target[...] = FUNCTIONS[node.function](*sources).astype(target.dtype)
+
+    def reduce(self, node: p.Reduce) -> None:
+        target = self.memory[node.target]
+        wide = np.float32 if node.target.element.is_float else target.dtype
+        values = self.memory[node.source].astype(wide)
+        target[...] = REDUCERS[node.function](values, axis=node.dim, keepdims=True).astype(target.dtype)
+
+
+def _wide(tile: np.ndarray) -> np.ndarray:
+    """A type in which the sum of a tile's products is exact, or as good as."""
+    if tile.dtype.kind in "iu" and tile.dtype.itemsize > 2:
+        return tile.astype(np.int64)
+    return tile.astype(np.float64)
+
+
+def _narrow(sums: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind in "iu" and sums.dtype.kind == "f":
+        return sums.astype(np.int64).astype(dtype)
+    return sums.astype(dtype)
+
+
+_STEPS = {
+    p.Loop: _Machine.loop,
+    p.CoreSplit: _Machine.core_split,
+    p.Barrier: _Machine.nothing,
+    p.DmaStart: _Machine.dma_start,
+    p.View: _Machine.dma_start,
+    p.DmaWait: _Machine.nothing,
+    p.Fill: _Machine.fill,
+    p.Mask: _Machine.mask,
+    p.Push: _Machine.push,
+    p.Matmul: _Machine.matmul,
+    p.Pop: _Machine.pop,
+    p.Transpose: _Machine.transpose,
+    p.Relayout: _Machine.relayout,
+    p.Vector: _Machine.vector,
+    p.Reduce: _Machine.reduce,
+}

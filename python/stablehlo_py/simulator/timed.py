@@ -1,0 +1,248 @@
+"""How long an mxu program takes: its commands under the hazards of its buffers, through the event simulation.
+
+A program's order gives the order on each unit. A command starts as soon as its unit is free and its hazards are gone: the
+block that it reads has arrived, the copy of the buffer that it overwrites has been read. So one copy of a buffer means no
+overlap, two mean that the next transfer runs behind the current work.
+
+All cores of a split do the same work on blocks of the same size (only the last has clipped ones), so the first stands for
+all; bandwidths are given per core.
+
+Regular loop nests are not run to their end: in the steady state the time is linear in each trip count, so a few trips of each
+loop give the time of all. `exact=True` runs everything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.simulator import events, units
+from stablehlo_py.simulator import program as p
+
+FULL_STEPS = 256  # programs with at most so many innermost steps are run whole
+SHORT_TRIPS = (3, 4)  # trips of a long loop that are run, to find the time of one more
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Cycles of a kernel on one core, with its launch; busy: cycles that each unit works, as if alone."""
+
+    cycles: float
+    busy: dict[str, float]
+    hbm_bytes: float
+    spans: tuple[events.Span, ...]
+
+    def seconds(self, chip: Chip) -> float:
+        return self.cycles / chip.clock_hz
+
+
+def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Timed:
+    """The time of a kernel on `chip`."""
+    launch = chip.calibration.launch_seconds * chip.clock_hz
+    loops = [node for node in program.nodes() if isinstance(node, p.Loop) and not _is_pass_loop(node)]
+    steps = math.prod(loop.trips for loop in loops)
+    if exact or steps <= FULL_STEPS:
+        commands = _Commands(program, chip, {}).commands
+        spans = events.simulate(commands, chip.calibration.overlap_rate)
+        cycles, busy, moved = _totals(spans)
+        return Timed(launch + cycles, busy, moved, tuple(spans))
+    return _extrapolate(program, chip, loops, launch)
+
+
+def _totals(spans: Sequence[events.Span]) -> tuple[float, dict[str, float], float]:
+    busy = dict.fromkeys(events.UNITS, 0.0)
+    for span in spans:
+        busy[events.UNITS[span.command.unit]] += span.command.work
+    moved = float(sum(span.command.bytes for span in spans if span.command.unit in events.HBM_UNITS))
+    return max((span.end for span in spans), default=0.0), busy, moved
+
+
+def _extrapolate(program: p.Program, chip: Chip, loops: list[p.Loop], launch: float) -> Timed:
+    """Multilinear in the trip counts of the long loops: run each corner of (few, one more) trips."""
+    long = [(loop, d) for loop in loops for d, bound in enumerate(loop.bounds) if bound > SHORT_TRIPS[1]]
+    cycles, moved = 0.0, 0.0
+    busy = dict.fromkeys(events.UNITS, 0.0)
+    spans: tuple[events.Span, ...] = ()
+    for corner in itertools.product((0, 1), repeat=len(long)):
+        trips = {(id(loop), d): SHORT_TRIPS[c] for (loop, d), c in zip(long, corner, strict=True)}
+        weight = 1.0
+        for (loop, d), c in zip(long, corner, strict=True):
+            beyond = (loop.bounds[d] - SHORT_TRIPS[0]) / (SHORT_TRIPS[1] - SHORT_TRIPS[0])
+            weight *= beyond if c else 1.0 - beyond
+        run = events.simulate(_Commands(program, chip, trips).commands, chip.calibration.overlap_rate)
+        corner_cycles, corner_busy, corner_moved = _totals(run)
+        cycles += weight * corner_cycles
+        moved += weight * corner_moved
+        for unit, value in corner_busy.items():
+            busy[unit] += weight * value
+        spans = tuple(run)
+    return Timed(launch + cycles, busy, moved, spans)
+
+
+def _is_pass_loop(loop: p.Loop) -> bool:
+    """A loop over tiles whose body is one push and the matmul with it: closed form (`units.pass_cycles`)."""
+    return len(loop.body) == 2 and isinstance(loop.body[0], p.Push) and isinstance(loop.body[1], p.Matmul)
+
+
+@dataclass
+class _Copy:
+    """One copy of a buffer: who wrote it last and who has read it since."""
+
+    writer: int | None = None
+    readers: list[int] = field(default_factory=list)
+    holds: tuple[int, ...] | None = None  # the block that a transfer brought
+
+    def hazards(self) -> tuple[int, ...]:
+        return (*self.readers, self.writer) if self.writer is not None else tuple(self.readers)
+
+
+class _Commands:
+    """Walks a program once and lists its commands; `trips` cuts loops short: the first trips and the last."""
+
+    def __init__(self, program: p.Program, chip: Chip, trips: dict[tuple[int, int], int]) -> None:
+        self.program, self.chip, self.trips = program, chip, trips
+        self.commands: list[events.Command] = []
+        self.index = [0] * program.index_count
+        self.copies = {buffer: [_Copy() for _ in range(buffer.copies)] for buffer in program.allocations}
+        self.current = dict.fromkeys(program.allocations, 0)
+        self.body(program.body)
+
+    def add(self, unit: int, work: float, after: Sequence[int], label: str, moved: int = 0) -> int:
+        self.commands.append(events.Command(unit, work, tuple(after), label, moved))
+        return len(self.commands) - 1
+
+    def copy(self, buffer: p.Buffer) -> _Copy:
+        if buffer not in self.copies:  # a view of an argument that is in VMEM: always there
+            self.copies[buffer], self.current[buffer] = [_Copy()], 0
+        return self.copies[buffer][self.current[buffer]]
+
+    def next_copy(self, buffer: p.Buffer) -> _Copy:
+        self.copy(buffer)
+        self.current[buffer] = (self.current[buffer] + 1) % len(self.copies[buffer])
+        return self.copy(buffer)
+
+    def body(self, nodes: tuple[p.Node, ...]) -> None:
+        for node in nodes:
+            self.node(node)
+
+    def node(self, node: p.Node) -> None:
+        match node:
+            case p.Loop() if _is_pass_loop(node):
+                self.passes(node)
+            case p.Loop():
+                self.loop(node)
+            case p.CoreSplit():
+                self.index[node.index] = 0
+                self.body(node.body)
+            case p.DmaStart():
+                self.transfer(node)
+            case p.Mask():
+                number = node.block(*(self.index[i] for i in node.indices))[-len(node.target.shape) :][node.dim]
+                if (number + 1) * node.target.shape[node.dim] > node.limit:
+                    self.work(events.VPU, self.vector(node.target), [node.target], node.target, "mask")
+            case p.Fill():
+                self.work(events.VPU, self.vector(node.target), [], node.target, "fill")
+            case p.Pop():
+                drain = units.fill_drain_cycles(self.chip)
+                cycles = units.pop_cycles(_elements(node.acc), self.chip)
+                self.work(events.VPU, drain + cycles, [node.acc], node.target, f"pop {node.target.name}")
+            case p.Vector():
+                self.work(events.VPU, self.vector(node.target), list(node.sources), node.target, node.function)
+            case p.Reduce():
+                unit = events.XLU if node.dim == len(node.source.shape) - 1 else events.VPU
+                self.work(unit, self.vector(node.source), [node.source], node.target, f"reduce {node.function}")
+            case p.Transpose() | p.Relayout():
+                cycles = units.cross_lane_cycles(_elements(node.source), self.chip)
+                self.work(events.XLU, cycles, [node.source], node.target, "transpose")
+            case p.Push() | p.Matmul():
+                self.single(node)
+            case p.DmaWait() | p.Barrier() | p.View():
+                pass  # hazards say what waits for what; a view moves nothing
+            case _:
+                raise ValueError(f"no time is known for {type(node).__name__}")
+
+    def vector(self, buffer: p.Buffer) -> float:
+        return units.vector_cycles(_elements(buffer), self.chip)
+
+    def loop(self, node: p.Loop) -> None:
+        ranges = []
+        for d, bound in enumerate(node.bounds):
+            count = self.trips.get((id(node), d), bound)
+            ranges.append(range(bound) if count >= bound else [*range(count - 1), bound - 1])
+        for values in itertools.product(*ranges):
+            for number, value in zip(node.indices, values, strict=True):
+                self.index[number] = value
+            self.body(node.body)
+
+    def work(self, unit: int, cycles: float, sources: list[p.Buffer], target: p.Buffer, label: str) -> None:
+        """A command that reads buffers and writes one: the next copy of it, or the current one where it also reads it."""
+        reads = [self.copy(source) for source in sources]
+        target_copy = self.copy(target) if target in sources else self.next_copy(target)
+        after = [r.writer for r in reads if r.writer is not None]
+        number = self.add(unit, cycles, [*after, *target_copy.hazards()], label)
+        for read in reads:
+            read.readers.append(number)
+        target_copy.writer, target_copy.readers = number, []
+        if target not in sources:
+            target_copy.holds = None
+
+    def transfer(self, node: p.DmaStart) -> None:
+        block = node.block(*(self.index[i] for i in node.indices))
+        moved = _moved_bytes(node, block)
+        unit, work = self.way(node, moved)
+        if not node.inward:
+            copy = self.copy(node.small)
+            after = [] if copy.writer is None else [copy.writer]
+            copy.readers.append(self.add(unit, work, after, f"store {node.small.name}", moved))
+            return
+        if self.copy(node.small).holds == block:
+            return
+        copy = self.next_copy(node.small)
+        number = self.add(unit, work, copy.hazards(), f"load {node.small.name}", moved)
+        copy.writer, copy.readers, copy.holds = number, [], block
+
+    def way(self, node: p.DmaStart, moved: int) -> tuple[int, float]:
+        """The queue of a transfer and its cycles alone."""
+        if node.large.space == "cmem":
+            return events.DMA_CMEM, moved * self.chip.clock_hz / self.chip.cmem_bytes_per_second
+        return events.DMA_IN if node.inward else events.DMA_OUT, moved / self.chip.hbm_bytes_per_cycle
+
+    def passes(self, loop: p.Loop) -> None:
+        push, matmul = loop.body
+        assert isinstance(push, p.Push) and isinstance(matmul, p.Matmul)  # by _is_pass_loop
+        self.matmuls(push, matmul, loop.trips)
+
+    def matmuls(self, push: p.Push, matmul: p.Matmul, tiles: int) -> None:
+        lhs, rhs, acc = self.copy(matmul.lhs), self.copy(push.source), self.copy(matmul.acc)
+        rows = matmul.lhs.shape[0]
+        cycles = units.pass_cycles(rows, tiles, self.chip, push.source.element, matmul.passes)
+        cycles /= self.chip.calibration.mxu_efficiency
+        after = [w for w in (lhs.writer, rhs.writer) if w is not None]
+        number = self.add(events.MXU, cycles, [*after, *acc.hazards()], f"matmul {matmul.acc.name}")
+        lhs.readers.append(number)
+        rhs.readers.append(number)
+        acc.writer, acc.readers = number, []
+
+    def single(self, node: p.Push | p.Matmul) -> None:
+        """A push and a matmul that stand alone: the push is remembered, the matmul takes both."""
+        if isinstance(node, p.Push):
+            self.pushed = node
+            return
+        self.matmuls(self.pushed, node, 1)
+
+
+def _elements(buffer: p.Buffer) -> int:
+    return math.prod(buffer.shape)
+
+
+def _moved_bytes(node: p.DmaStart, block: tuple[int, ...]) -> int:
+    """What a transfer moves: the block, without what is outside the array."""
+    sizes = (1,) * (len(node.large.shape) - len(node.small.shape)) + node.small.shape
+    counts = [
+        max(0, min(size, whole - number * size))
+        for number, size, whole in zip(block, sizes, node.large.shape, strict=True)
+    ]
+    return math.prod(counts) * node.small.element.bits // 8

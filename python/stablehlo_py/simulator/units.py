@@ -1,0 +1,49 @@
+"""How long each unit of a core takes for a piece of work, in cycles: the arithmetic below both simulators of time."""
+
+from __future__ import annotations
+
+import math
+
+from stablehlo_py.core.types import ElementType
+from stablehlo_py.machine.tpu import Chip
+
+
+def systolic_cycles(rows: int, k: int, n: int, *, dim: int = 128) -> int:
+    """One dim x dim weight-stationary array without overlap, as SCALE-Sim counts: each fold pushes, fills, streams, drains.
+
+    A fold loads `dim` rows of weights, then `rows` rows enter skewed and leave skewed: 2 dim + dim + rows - 2 cycles.
+    """
+    folds = math.ceil(k / dim) * math.ceil(n / dim)
+    return (2 * dim + dim + rows - 2) * folds - 1
+
+
+def pass_cycles(rows: int, tiles: int, chip: Chip, element: ElementType, passes: int = 1) -> float:
+    """`rows` rows of a block through `tiles` weight tiles, spread over the matrix units of a core.
+
+    While a tile's rows stream, the next tile's weights are pushed into the shadow registers: the slower of both counts.
+    """
+    stream = rows / chip.rows_per_cycle
+    push = chip.mxu_dim / chip.push_rows_per_cycle
+    turns = math.ceil(tiles / chip.mxus)
+    rate = chip.int8_rate if element.bits <= 8 else 1.0
+    return turns * max(stream, push) * passes / rate
+
+
+def fill_drain_cycles(chip: Chip) -> int:
+    """From the first row in to the last sum out, beyond the rows themselves: once for each chain of passes."""
+    return 2 * chip.mxu_dim - 1
+
+
+def vector_cycles(elements: int, chip: Chip, operations: int = 1) -> float:
+    """Elementwise work: `operations` on each of `elements` 32-bit elements."""
+    return elements * operations / chip.vpu_alus
+
+
+def pop_cycles(elements: int, chip: Chip) -> float:
+    """Accumulators out of the unit and rounded: two registers of 8 x 128 per cycle."""
+    return elements / (2 * chip.lanes * chip.sublanes)
+
+
+def cross_lane_cycles(elements: int, chip: Chip) -> float:
+    """A transpose or relayout: one register of 8 x 128 per 8 cycles in each of two cross-lane units."""
+    return elements * 8 / (2 * chip.lanes * chip.sublanes)

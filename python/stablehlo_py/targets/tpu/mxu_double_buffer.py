@@ -1,0 +1,55 @@
+"""mxu-double-buffer: buffers that transfers fill or empty get a second copy, so that the next transfer runs behind the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.types import tensor_type
+from stablehlo_py.dialects import mxu
+from stablehlo_py.machine.tpu import chip
+from stablehlo_py.mlir import ir
+from stablehlo_py.targets.tpu import emit
+
+
+@dataclass(frozen=True)
+class MxuDoubleBuffer(Pass):
+    """Give the buffers of transfers two copies, inputs first, as far as VMEM goes, and place all buffers anew.
+
+    vmem_limit: bytes for the blocks of one kernel; 0 takes the chip's own limit.
+    """
+
+    name: ClassVar[str] = "mxu-double-buffer"
+    vmem_limit: int = 0
+
+    def run(self, op: ir.Operation) -> None:
+        mxu.load(op.context)
+        for kernel in emit.operations_named(op, "mxu.kernel"):
+            machine = chip(ir.StringAttr(kernel.attributes["chip"]).value)
+            double_buffer(kernel, self.vmem_limit or machine.vmem_limit_bytes)
+
+
+def double_buffer(kernel: ir.Operation, limit: int) -> None:
+    """Two copies for the buffers that `dma_start` touches, while all fit into `limit` bytes."""
+    allocations = emit.operations_named(kernel, "mxu.alloc")
+    sizes = [_bytes(allocation) for allocation in allocations]
+    copies = [1] * len(allocations)
+    total = sum(sizes)
+    for wanted in ("mxu.dma_start:1", "mxu.dma_start:0"):  # targets of transfers, then their sources
+        for i, allocation in enumerate(allocations):
+            name, position = wanted.split(":")
+            uses = [(use.owner.operation.name, use.operand_number) for use in allocation.results[0].uses]
+            if (name, int(position)) in uses and total + sizes[i] <= limit:
+                copies[i] = 2
+                total += sizes[i]
+    offset = 0
+    for allocation, count, size in zip(allocations, copies, sizes, strict=True):
+        allocation.attributes["buffers"] = emit.i64(count)
+        allocation.attributes["offset"] = emit.i64(offset)
+        offset += count * size
+
+
+def _bytes(allocation: ir.Operation) -> int:
+    ty = tensor_type(mxu.ref_tensor(allocation.results[0].type))
+    return ty.size * ty.element.bits // 8

@@ -1,0 +1,182 @@
+"""The plan of one product: where its operands are, how it is split over the cores, and its block sizes by a cost model.
+
+The larger operand is brought to fast memory before the kernel starts, where it fits; the other is streamed. Block sizes are
+those of least estimated time under the VMEM limit, among even cuts of each dimension.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stablehlo_py.core.types import ElementType, element_type
+from stablehlo_py.errors import CompileError
+from stablehlo_py.machine.tpu import Chip
+
+CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Product:
+    """[b,m,k] x [b,k,n] -> [b,m,n]; an operand with `_t` comes with its two inner dimensions turned."""
+
+    b: int
+    m: int
+    n: int
+    k: int
+    lhs: ElementType
+    rhs: ElementType
+    out: ElementType
+    lhs_t: bool = False
+    rhs_t: bool = False
+    passes: int = 1
+
+    @property
+    def accumulator(self) -> ElementType:
+        return element_type("f32" if self.lhs.is_float else "i32")
+
+    @property
+    def lhs_bytes(self) -> int:
+        return self.b * self.m * self.k * self.lhs.bits // 8
+
+    @property
+    def rhs_bytes(self) -> int:
+        return self.b * self.k * self.n * self.rhs.bits // 8
+
+    @property
+    def out_bytes(self) -> int:
+        return self.b * self.m * self.n * self.out.bits // 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """bm, bn, bk: the block; trips along m, n, k on one core; split: the dimension cut over the cores, `m` or `n`.
+
+    spaces: where lhs and rhs are when the kernel starts. order: `mn` goes through the columns of a row of blocks first.
+    copies: of lhs, rhs and out blocks. estimate: cycles by the cost model.
+    """
+
+    bm: int
+    bn: int
+    bk: int
+    trips: tuple[int, int, int]
+    split: str
+    order: str
+    spaces: tuple[str, str]
+    copies: tuple[int, int, int]
+    vmem_bytes: int
+    estimate: float
+
+
+def up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def prefetch_spaces(product: Product, chip: Chip) -> tuple[str, str]:
+    """The larger operand goes to fast memory, where it fits; the smaller one where it does not."""
+    sizes = (product.lhs_bytes, product.rhs_bytes)
+    first = 0 if sizes[0] > sizes[1] else 1
+    for which in (first, 1 - first):
+        if sizes[which] <= chip.prefetch_bytes and which == first:
+            return (chip.prefetch_space, "hbm") if which == 0 else ("hbm", chip.prefetch_space)
+    return "hbm", "hbm"
+
+
+@functools.lru_cache(maxsize=4096)
+def plan_product(product: Product, chip: Chip, vmem_limit: int = 0) -> Plan:
+    """The plan of least estimated time."""
+    limit = vmem_limit or chip.vmem_limit_bytes
+    spaces = prefetch_spaces(product, chip)
+    plans = [
+        plan
+        for split in (("m", "n") if chip.cores > 1 else ("m",))
+        for order in ("mn", "nm")
+        if (plan := _search(product, chip, limit, spaces, split, order)) is not None
+    ]
+    if not plans:
+        raise CompileError(
+            f"no blocks of a {product.m}x{product.n}x{product.k} product fit into {limit} bytes of VMEM",
+            hint="give the kernel a larger VMEM limit",
+        )
+    return min(plans, key=lambda plan: plan.estimate)
+
+
+def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], split: str, order: str) -> Plan | None:
+    """The best plan of one split and loop order: all candidates at once, as arrays."""
+    cores_m, cores_n = (chip.cores, 1) if split == "m" else (1, chip.cores)
+    row_unit = max(chip.sublanes, 32 // product.out.bits * chip.sublanes)
+    unit_k = chip.mxu_dim
+    unit_n = chip.mxu_dim
+    tm, bm = _cuts(product.m, cores_m, chip.lanes if product.lhs_t else row_unit)
+    tn, bn = _cuts(product.n, cores_n, unit_n)
+    tk, bk = _cuts(product.k, 1, unit_k)
+    tm, tn, tk = tm[:, None, None, None], tn[None, :, None, None], tk[None, None, :, None]
+    bm, bn, bk = bm[:, None, None, None], bn[None, :, None, None], bk[None, None, :, None]
+    out_copies = np.array([2, 1])[None, None, None, :]
+    lhs_size, rhs_size, out_size = (e.bits / 8 for e in (product.lhs, product.rhs, product.out))
+    lhs_view, rhs_view = (space == "vmem" for space in spaces)
+
+    lhs_block, rhs_block = bm * bk * lhs_size, bk * bn * rhs_size
+    vmem = bm * bn * 4 + out_copies * bm * bn * out_size
+    vmem = vmem + (0 if lhs_view else 2 * lhs_block) + (0 if rhs_view else 2 * rhs_block)
+    if product.lhs_t:
+        vmem = vmem + lhs_block
+    fits = vmem <= limit
+
+    steps = product.b * tm * tn * tk
+    tiles = (bk // chip.mxu_dim) * (bn // chip.mxu_dim)
+    stream = np.maximum(bm / chip.rows_per_cycle, chip.mxu_dim / chip.push_rows_per_cycle)
+    rate = chip.int8_rate if product.lhs.bits <= 8 else 1.0
+    compute = steps * np.ceil(tiles / chip.mxus) * stream * product.passes / rate / chip.calibration.mxu_efficiency
+    pops = product.b * tm * tn * (2 * chip.mxu_dim + 1.5 * bm * bn / (2 * chip.lanes * chip.sublanes))
+
+    # A block that stays the same from one step to the next is not loaded again.
+    lhs_loads = product.b * tm * tk * np.where((tk == 1) & (order == "mn"), 1, tn)
+    rhs_loads = product.b * tn * tk * np.where((tk == 1) & (order == "nm"), 1, tm)
+    lhs_bytes = lhs_loads * lhs_block if spaces[0] == "hbm" else 0.0 * steps
+    rhs_bytes = rhs_loads * rhs_block if spaces[1] == "hbm" else 0.0 * steps
+    out_bytes = product.b * tm * tn * bm * bn * out_size
+    transfer = (lhs_bytes + rhs_bytes + out_bytes) / chip.hbm_bytes_per_cycle
+    first = ((spaces[0] == "hbm") * lhs_block + (spaces[1] == "hbm") * rhs_block) / chip.hbm_bytes_per_cycle
+    last = bm * bn * out_size / chip.hbm_bytes_per_cycle
+    slower, faster = np.maximum(compute, transfer), np.minimum(compute, transfer)
+    # What is not overlapped at all: the first load, the last store, and the pops where the output has one copy.
+    time = slower + (1 / chip.calibration.overlap_rate - 1) * faster + first + last + pops
+    time = time + np.where(out_copies == 1, out_bytes / chip.hbm_bytes_per_cycle, 0.0)
+    time = np.where(fits, time, np.inf)
+    best = np.unravel_index(int(np.argmin(time)), time.shape)
+    if not np.isfinite(time[best]):
+        return None
+    i, j, kk, c = best
+    return Plan(
+        bm=int(bm[i, 0, 0, 0]),
+        bn=int(bn[0, j, 0, 0]),
+        bk=int(bk[0, 0, kk, 0]),
+        trips=(int(tm[i, 0, 0, 0]), int(tn[0, j, 0, 0]), int(tk[0, 0, kk, 0])),
+        split=split,
+        order=order,
+        spaces=spaces,
+        copies=(1 if lhs_view else 2, 1 if rhs_view else 2, int(out_copies[0, 0, 0, c])),
+        vmem_bytes=int(np.broadcast_to(vmem, time.shape)[best]),
+        estimate=float(time[best]),
+    )
+
+
+def _cuts(size: int, cores: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Even cuts of a dimension over `cores`, then into blocks of multiples of `unit`: (trips a core, block)."""
+    rows = []
+    for cut in CUTS:
+        block = up(-(-size // (cores * cut)), unit)
+        trips = -(-size // (cores * block))
+        if not rows or (trips, block) != rows[-1]:
+            rows.append((trips, block))
+    return np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+
+
+def grid_of(plan: Plan, cores: int) -> Sequence[int]:
+    """Blocks along m, n and k over all cores."""
+    tm, tn, tk = plan.trips
+    return (tm * cores, tn, tk) if plan.split == "m" else (tm, tn * cores, tk)
