@@ -16,6 +16,7 @@ from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reading import read_module
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
+from stablehlo_py.runtime.program import Program
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
@@ -67,8 +68,8 @@ def compile(source: Any, target: str = "cpu", *, cache: bool = True, options: Op
     code = codegen.Code(objects)
     executor = make_executor(program, code.addresses, prefer=options.executor, owner=code)  # type: ignore[arg-type]
     clock.lap("load")
-    names = ("input", *(stage.name for stage in plan.stages), "program")
-    stages = Stages(names, lambda stage: _stage_text(source, target, stage, program))
+    names = ("input", *(stage.name for stage in plan.stages), "llvm-ir", "asm", "program")
+    stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))
     return Executable(program, executor, target=target, stages=stages, timing=clock.seconds)
 
 
@@ -92,15 +93,23 @@ def _info(function: ir.Operation) -> KernelInfo:
     return KernelInfo(scratch, tuple(inplace_pairs(function)))
 
 
-def _stage_text(source: Any, target: str, stage: str, program: Any) -> str:  # Any: as in compile
+def _stage_text(source: Any, target: str, stage: str, program: Program, options: Options) -> str:  # Any: as in compile
     """The program's text after a stage; the work up to there is done again, since nobody asks in most runs."""
     if stage == "program":
         return program.as_text()
     with new_context() as context, ir.Location.unknown():
         module = read_module(source, context)
+        after_passes = stage in ("llvm-ir", "asm")
         if stage != "input":
-            pipeline.run(pipeline.load(target), module.operation, stop_after=stage)
-        return module.operation.get_asm(large_elements_limit=LARGE)
+            pipeline.run(pipeline.load(target), module.operation, stop_after=None if after_passes else stage)
+        if not after_passes:
+            return module.operation.get_asm(large_elements_limit=LARGE)
+        symbols = {ir.StringAttr(f.operation.attributes["sym_name"]).value: f.operation for f in module.body.operations}
+        texts = {kernel.name: codegen.llvm_ir_of(symbols[kernel.name], symbols) for kernel in program.kernels}
+    if stage == "asm":
+        texts = {name: codegen.make_assembly(text, options.codegen) for name, text in texts.items()}
+    mark = "#" if stage == "asm" else ";"
+    return "\n".join(f"{mark} {name}\n{text}" for name, text in texts.items())
 
 
 class _Clock:

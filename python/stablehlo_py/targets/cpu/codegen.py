@@ -101,6 +101,17 @@ def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
 
 def make_object(text: str, options: CodegenOptions) -> bytes:
     """A relocatable object from LLVM IR text."""
+    module, machine = _optimised(text, options)
+    return machine.emit_object(module)
+
+
+def make_assembly(text: str, options: CodegenOptions) -> str:
+    """The assembly of the same code."""
+    module, machine = _optimised(text, options)
+    return machine.emit_assembly(module)
+
+
+def _optimised(text: str, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     _initialize()
     options = options.resolved()
     machine = _machine(options)
@@ -111,7 +122,7 @@ def make_object(text: str, options: CodegenOptions) -> bytes:
     tuning.loop_unrolling = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    return module, machine
 
 
 def _machine(options: CodegenOptions) -> llvm.TargetMachine:

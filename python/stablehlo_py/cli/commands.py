@@ -1,0 +1,168 @@
+"""What the commands of `shlo` do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.core.ulp import ulp_distance
+from stablehlo_py.errors import CompileError
+from stablehlo_py.runtime.program import ArrayType
+
+SHOWN = 6  # values of a result that are printed
+
+
+def source_of(arguments: argparse.Namespace) -> Any:  # Any: a path or bytes, as compile takes them
+    """The program that the command line names."""
+    return sys.stdin.buffer.read() if arguments.program == "-" else Path(arguments.program)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, run once, print results and times."""
+    started = time.perf_counter()
+    call, types = _callable(source_of(arguments), arguments.target)
+    compiled = time.perf_counter()
+    inputs = read_inputs(arguments.input, types, arguments.seed)
+    before = time.perf_counter()
+    results = call(*inputs)
+    seconds = {"compile_s": compiled - started, "run_s": time.perf_counter() - before}
+    if arguments.output:
+        np.savez(arguments.output, **{f"out{i}": _storable(r) for i, r in enumerate(results)})
+    if arguments.json:
+        rows = [{"shape": list(r.shape), "dtype": r.dtype.name, "values": _values(r)} for r in results]
+        print(json.dumps({**seconds, "target": arguments.target, "results": rows}))
+        return 0
+    for i, result in enumerate(results):
+        print(f"result {i}: {describe(result)}")
+    print(f"compiled in {seconds['compile_s']:.3f} s, ran in {seconds['run_s'] * 1e3:.3f} ms on {arguments.target}")
+    return 0
+
+
+def _callable(source: Any, target: str) -> tuple[Any, tuple[ArrayType, ...]]:  # Any: sources and callables
+    if target == "tpu":
+        from stablehlo_py.mlir import ir, new_context
+        from stablehlo_py.reading import read_module
+        from stablehlo_py.targets.tpu import compile_tpu
+
+        with new_context() as context, ir.Location.unknown():
+            program = compile_tpu(read_module(source, context))
+        types = tuple(ArrayType(t.shape, t.element.dtype.name) for t in program.argument_types)
+        return program, types
+    from stablehlo_py import compile
+
+    executable = compile(source, target=target)
+    return executable, executable.program.arguments
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Run the CPU target and the reference interpreter on the same inputs; 3 when they do not agree."""
+    from stablehlo_py import compile
+    from stablehlo_py.mlir import ir, new_context
+    from stablehlo_py.reading import read_module
+    from stablehlo_py.reference.interpreter import interpret
+
+    source = source_of(arguments)
+    executable = compile(source)
+    inputs = read_inputs(arguments.input, executable.program.arguments, arguments.seed)
+    results = executable(*inputs)
+    with new_context() as context, ir.Location.unknown():
+        expected = interpret(read_module(source, context), *inputs)
+    agree = True
+    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
+        text, good = compare(got, np.asarray(want), arguments.max_ulp, arguments.atol)
+        agree &= good
+        print(f"result {i}: {'agrees' if good else 'DIFFERS'}, {got.dtype.name}{list(got.shape)}: {text}")
+    return 0 if agree else 3
+
+
+def compare(got: np.ndarray, want: np.ndarray, max_ulp: int, atol: float) -> tuple[str, bool]:
+    """What to say of a result and whether it agrees: exactly for integers, within ULPs or `atol` for floats."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"the reference gives {want.dtype.name}{list(want.shape)}", False
+    if got.size == 0:
+        return "no elements", True
+    if got.dtype.kind in "iub" or got.dtype.name.startswith(("int", "uint")):
+        wrong = int((got != want).sum())
+        return (f"{wrong} of {got.size} elements differ" if wrong else "equal"), wrong == 0
+    distance = ulp_distance(got, want)
+    with np.errstate(all="ignore"):
+        wide = np.complex128 if got.dtype.kind == "c" else np.float64
+        difference = np.abs(got.astype(wide) - want.astype(wide))
+        scale = np.abs(want.astype(wide))
+        allowed = atol * max(1.0, float(np.max(scale, where=np.isfinite(scale), initial=0.0)))
+        good = bool(((distance <= max_ulp) | (difference <= allowed)).all())
+    worst = np.unravel_index(int(np.argmax(distance)), distance.shape)
+    place = f" at {[int(k) for k in worst]}: {got[worst]} against {want[worst]}" if distance[worst] else ""
+    return f"worst {int(distance[worst])} ULP{place}", good
+
+
+def compile(arguments: argparse.Namespace) -> int:
+    """Print a stage of the compilation, or what comes out of it."""
+    text = _emitted(source_of(arguments), arguments)
+    if arguments.output == "-":
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        Path(arguments.output).write_text(text)
+    return 0
+
+
+def _emitted(source: Any, arguments: argparse.Namespace) -> str:  # Any: as compile takes it
+    from stablehlo_py.core import pipeline
+    from stablehlo_py.mlir import ir, new_context
+    from stablehlo_py.reading import read_module
+
+    emit = arguments.emit or {"cpu": "program", "gpu": "ptx", "tpu": "mxu"}[arguments.target]
+    if arguments.target == "cpu" and emit in ("program", "llvm-ir", "asm"):
+        import stablehlo_py
+
+        executable = stablehlo_py.compile(source)
+        return executable.as_text(emit)
+    with new_context() as context, ir.Location.unknown():
+        module = read_module(source, context)
+        if arguments.target == "gpu" and emit == "ptx":
+            from stablehlo_py.targets.gpu import compile_ptx
+
+            options = {"chip": arguments.chip} if arguments.chip else {}
+            return compile_ptx(module, **options).as_text()
+        plan = pipeline.load(arguments.target)
+        names = [stage.name for stage in plan.stages]
+        if emit not in names:
+            raise CompileError(f"target {arguments.target} emits no {emit!r}", hint=f"stages: {', '.join(names)}")
+        pipeline.run(plan, module.operation, stop_after=emit)
+        return str(module)
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Print where the rules of an op stand."""
+    from stablehlo_py.cli.explain import explain as text_of
+
+    print(text_of(arguments.op))
+    return 0
+
+
+def describe(array: np.ndarray) -> str:
+    """Type and the first values of an array."""
+    values = ", ".join(str(v) for v in array.ravel()[:SHOWN])
+    more = ", ..." if array.size > SHOWN else ""
+    return f"{array.dtype.name}{list(array.shape)} [{values}{more}]"
+
+
+def _values(array: np.ndarray) -> list[Any]:  # Any: what JSON can hold
+    if array.dtype.kind == "c":
+        return [[float(v.real), float(v.imag)] for v in array.ravel()[:SHOWN]]
+    kind = int if array.dtype.kind in "iu" or "int" in array.dtype.name else bool if array.dtype.kind == "b" else float
+    return [kind(v) for v in array.ravel()[:SHOWN]]
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    """Types that .npy files do not know, as unsigned integers of the same width."""
+    return (
+        array if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
+    )

@@ -1,0 +1,92 @@
+"""`shlo`: run, check, compile and explain StableHLO programs from the shell.
+
+Exit codes: 0 fine, 1 an error in the input, 2 wrong usage, 3 results that do not agree (check).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from stablehlo_py.errors import CompileError
+
+OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        code = command(arguments)
+        sys.stdout.flush()
+        return code
+    except CompileError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="shlo", description=__doc__.partition("\n")[0] if __doc__ else "")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="compile a program, run it, show its results")
+    _program(run)
+    _inputs(run)
+    run.add_argument("--target", default="cpu", choices=("cpu", "tpu"), help="where it runs; tpu is a simulator")
+    run.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    run.add_argument("-o", dest="output", metavar="OUT.npz", help="keep the results as out0, out1, ...")
+    run.set_defaults(command=_lazily("run"))
+
+    check = commands.add_parser("check", help="compare the CPU target with the reference interpreter")
+    _program(check)
+    _inputs(check)
+    check.add_argument("--max-ulp", type=int, default=16, help="the largest distance that agrees (default 16)")
+    check.add_argument(
+        "--atol", type=float, default=1e-6, help="and what agrees whatever its ULPs, times the largest value"
+    )
+    check.set_defaults(command=_lazily("check"))
+
+    compile_ = commands.add_parser("compile", help="compile a program and print or keep what comes out")
+    _program(compile_)
+    compile_.add_argument("--target", default="cpu", choices=("cpu", "gpu", "tpu"))
+    compile_.add_argument("--emit", default="", help="a stage by name; program; llvm-ir or asm (cpu), ptx (gpu)")
+    compile_.add_argument("--chip", default="", help="gpu: sm_80 ...; tpu: v4, v5e ...")
+    compile_.add_argument("-o", dest="output", default="-", help="where to write it")
+    compile_.set_defaults(command=_lazily("compile"))
+
+    explain = commands.add_parser("explain", help="where the rules of an op stand and which targets have it")
+    explain.add_argument("op", metavar="stablehlo.OP")
+    explain.set_defaults(command=_lazily("explain"))
+    return parser
+
+
+def _program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", help="a file of MLIR text, bytecode or a StableHLO artifact; - for standard input")
+
+
+def _inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="VALUE", help="@x.npy, @all.npz, 2x3xf32=1; once for each"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs made when none is given")
+
+
+def _lazily(name: str) -> Callable[[argparse.Namespace], int]:
+    """The command of a module that is imported only when it runs."""
+
+    def command(arguments: argparse.Namespace) -> int:
+        from stablehlo_py.cli import commands
+
+        return getattr(commands, name)(arguments)
+
+    return command
+
+
+if __name__ == "__main__":
+    sys.exit(main())
