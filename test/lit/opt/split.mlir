@@ -7,10 +7,10 @@ func.func @same() { return }
 
 // -----
 
-// ERROR: split.mlir:[[# @LINE + 3]]:8: error: custom op 'stablehlo.ad' is unknown
+// ERROR: split.mlir:[[# @LINE + 3]]:8: error: custom op 'stablehlo.addd' is unknown
 // ERROR: hint: did you mean stablehlo.add
 func.func @bad(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = stablehlo.ad %x, %x : tensor<4xf32>
+  %0 = stablehlo.addd %x, %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
