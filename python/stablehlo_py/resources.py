@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import stablehlo_py
 from stablehlo_py.errors import BadInput
 
 PACKAGE = Path(__file__).resolve().parent
@@ -29,8 +30,12 @@ def names(folder: str, suffix: str) -> list[str]:
 def native_library(name: str) -> Path | None:
     """A library that CMake built into the package; None when there was no compiler."""
     suffix = ".dylib" if sys.platform == "darwin" else ".so"
-    path = PACKAGE / "_native" / f"lib{name}{suffix}"
-    return path if path.is_file() else None
+    # An editable install has two places: the checkout, and site-packages for what was built.
+    for root in stablehlo_py.__path__:
+        path = Path(root) / "_native" / f"lib{name}{suffix}"
+        if path.is_file():
+            return path
+    return None
 
 
 def _folder(folder: str) -> Path:

@@ -49,4 +49,4 @@ def call_host(function: HostFunction, addresses: Sequence[int | None], sizes: Se
 def _view(address: int | None, size: int) -> np.ndarray:
     if not size:
         return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address or 0), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address or 0)), np.uint8)

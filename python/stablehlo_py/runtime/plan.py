@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Program, While, blocks, check_program, reads, writes
+from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Program, While, check_program, reads, writes
 
 
 class PlanError(Exception):
