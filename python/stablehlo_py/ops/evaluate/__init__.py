@@ -1,0 +1,41 @@
+"""The oracle: what each op means, in NumPy, independent of how it is lowered. Importing this registers every rule."""
+
+from stablehlo_py.ops.evaluate import (
+    chlo,
+    collective,
+    complex,
+    contraction,
+    control,
+    convert,
+    convolution,
+    custom_call,
+    elementwise,
+    fft,
+    indexing,
+    linalg,
+    random,
+    reduction,
+    shape,
+    sort,
+    window,
+)
+
+__all__ = [
+    "chlo",
+    "collective",
+    "complex",
+    "contraction",
+    "control",
+    "convert",
+    "convolution",
+    "custom_call",
+    "elementwise",
+    "fft",
+    "indexing",
+    "linalg",
+    "random",
+    "reduction",
+    "shape",
+    "sort",
+    "window",
+]

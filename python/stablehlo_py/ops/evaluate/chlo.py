@@ -1,0 +1,146 @@
+"""chlo: special functions, predicates, top_k, and the forms that broadcast their operands."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from stablehlo_py.core.registry import Rule, evaluate
+from stablehlo_py.dialects.stablehlo import Op
+from stablehlo_py.ops.evaluate.numeric import bits_of, element_of, from_bits, total_order
+from stablehlo_py.ops.evaluate.pointwise import POINTWISE, Row, pointwise, register_rows
+from stablehlo_py.ops.evaluate.shape import broadcast
+
+
+def digamma(x: np.ndarray) -> np.ndarray:
+    """The logarithmic derivative of gamma; NaN at its poles."""
+    return np.where((x <= 0) & (x == np.floor(x)), np.nan, special.digamma(x))
+
+
+def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Hurwitz: the sum of (q + n)^-x; for q below 0 the terms before the first positive one are added to it."""
+    x, q = np.broadcast_arrays(x, q)
+    shift = np.where(np.isfinite(q) & (q < 0), np.ceil(-q), 0)
+    head = np.zeros(x.shape)
+    for n in range(int(shift.max(initial=0)) if shift.max(initial=0) < 1e5 else 0):
+        head = head + np.where(n < shift, np.power(q + n, -x), 0)
+    result = head + special.zeta(x, q + shift)
+    result = np.where((q < 0) & (x != np.floor(x)), np.nan, result)
+    result = np.where((q <= 0) & (q == np.floor(q)), np.inf, result)
+    return np.where(x == 1, np.inf, np.where((x < 1) | np.isnan(x) | np.isnan(q), np.nan, result))
+
+
+def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The n-th derivative of digamma; NaN for n that is no natural number."""
+    sign = np.where(n % 2 == 0, -1.0, 1.0)
+    higher = sign * special.gamma(n + 1) * zeta(n + 1, x)
+    return np.where((n < 0) | (n != np.floor(n)), np.nan, np.where(n == 0, digamma(x), higher))
+
+
+register_rows(
+    {
+        "chlo.acos": Row(np.arccos, np.arccos, precise=True),
+        "chlo.acosh": Row(np.arccosh, np.arccosh, precise=True),
+        "chlo.asin": Row(np.arcsin, np.arcsin, precise=True),
+        "chlo.asinh": Row(np.arcsinh, np.arcsinh, precise=True),
+        "chlo.atan": Row(np.arctan, np.arctan, precise=True),
+        "chlo.atanh": Row(np.arctanh, np.arctanh, precise=True),
+        "chlo.bessel_i1e": Row(special.i1e, precise=True),
+        "chlo.conj": Row(np.positive, np.conj),
+        "chlo.cosh": Row(np.cosh, np.cosh, precise=True),
+        "chlo.digamma": Row(digamma, precise=True),
+        "chlo.erf": Row(special.erf, precise=True),
+        "chlo.erf_inv": Row(special.erfinv, precise=True),
+        "chlo.erfc": Row(special.erfc, precise=True),
+        "chlo.is_inf": Row(np.isinf),
+        "chlo.is_neg_inf": Row(np.isneginf),
+        "chlo.is_pos_inf": Row(np.isposinf),
+        "chlo.lgamma": Row(special.gammaln, precise=True),
+        "chlo.polygamma": Row(polygamma, precise=True),
+        "chlo.sinh": Row(np.sinh, np.sinh, precise=True),
+        "chlo.square": Row(np.square, np.square, np.square),
+        "chlo.tan": Row(np.tan, np.tan, precise=True),
+        "chlo.zeta": Row(zeta, precise=True),
+    }
+)
+
+
+@pointwise("chlo.next_after")
+def evaluate_next_after(op: Op, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The neighbour of x on the way to y in the float type itself; y where they are equal, NaN where one is."""
+    x, y = np.broadcast_arrays(x, y)
+    bits = bits_of(x)
+    one, sign = bits.dtype.type(1), bits.dtype.type(1 << (element_of(x.dtype).bits - 1))
+    upward = np.asarray(y > x)
+    grows = upward == ((bits & sign) == 0)  # away from zero, where the bits count up
+    stepped = np.where(grows, bits + one, bits - one)
+    stepped = np.where((bits & ~sign) == 0, np.where(upward, one, sign | one), stepped)
+    stepped = np.where(np.asarray(x == y), bits_of(y), stepped)
+    result = from_bits(stepped, x.dtype)
+    return np.where(np.isnan(x), x, np.where(np.isnan(y), y, result))
+
+
+@pointwise("chlo.constant")
+def evaluate_constant(op: Op) -> np.ndarray:
+    """The elements written in the program."""
+    return op.elements("value")
+
+
+@evaluate("chlo.constant_like")
+def evaluate_constant_like(op: Op, operand: np.ndarray) -> np.ndarray:
+    """The value, as often as the operand has elements."""
+    text = str(op.operation.attributes["value"]).split(":")[0].strip()
+    return np.full(operand.shape, float(text), operand.dtype)
+
+
+@evaluate("chlo.top_k")
+def evaluate_top_k(op: Op, operand: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The k greatest along the last dimension, greatest first, and where they were; among equals the first comes first.
+
+    Floats are ordered totally, so NaN counts as the greatest.
+    """
+    k = op.integer("k")
+    key = total_order(operand) if element_of(operand.dtype).is_float else bits_of_ordered(operand)
+    order = operand.shape[-1] - 1 - np.argsort(key[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    order = order[..., :k]
+    return np.take_along_axis(operand, order, -1), order.astype(op.types[1].element.dtype)
+
+
+def bits_of_ordered(x: np.ndarray) -> np.ndarray:
+    """Integers and booleans in a type that NumPy sorts."""
+    return x.astype(np.int8) if x.dtype.itemsize == 1 and x.dtype.kind not in "iub" else x
+
+
+# --- forms that broadcast
+
+
+def _broadcasting(rule: Rule) -> Rule:
+    def evaluate_broadcasting(op: Op, *operands: np.ndarray) -> np.ndarray:
+        rank = max(x.ndim for x in operands)
+        dimensions = op.ints("broadcast_dimensions")
+        if dimensions:
+            operands = tuple(_raised(x, rank, dimensions) for x in operands)
+        return rule(op, *np.broadcast_arrays(*operands))
+
+    return evaluate_broadcasting
+
+
+def _raised(x: np.ndarray, rank: int, dimensions: tuple[int, ...]) -> np.ndarray:
+    if x.ndim in (0, rank):
+        return x
+    shape = [1] * rank
+    for d, size in zip(dimensions, x.shape):
+        shape[d] = size
+    return broadcast(x, shape, dimensions)
+
+
+_STABLEHLO_FORMS = (
+    "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
+    "shift_right_arithmetic shift_right_logical subtract xor"
+).split()
+
+for _name in _STABLEHLO_FORMS:
+    evaluate.add(f"chlo.broadcast_{_name}", _broadcasting(evaluate.find(f"stablehlo.{_name}")))
+for _name in ("next_after", "polygamma", "zeta"):
+    evaluate.add(f"chlo.broadcast_{_name}", _broadcasting(evaluate.find(f"chlo.{_name}")))
+POINTWISE.update(f"chlo.broadcast_{name}" for name in _STABLEHLO_FORMS)
