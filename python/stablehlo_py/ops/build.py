@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+
 from stablehlo_py.core import registry
 from stablehlo_py.core.types import ElementType, TensorType
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
@@ -47,7 +48,10 @@ class Tensor:
 
 def storage_type(element: ElementType) -> ir.Type:
     """The MLIR element type that memory holds."""
-    if element.name == "index" or (element.is_float and element.bits >= 16) or element.is_complex:
+    # bf16 is held as its bits: moving a bf16 makes LLVM round it through f32, by a function that may not be there
+    if element.name != "bf16" and (
+        element.name == "index" or element.is_complex or (element.is_float and element.bits >= 16)
+    ):
         return ir.Type.parse(element.name)
     return ir.IntegerType.get_signless(max(element.bits, 8))
 
@@ -190,8 +194,8 @@ def dense(ty: TensorType, array: np.ndarray) -> ir.Attribute:
     stored = storage_tensor(ty)
     if ty.element.is_complex:
         raw = array.view(ty.element.part.dtype)
-    elif ty.element.is_float and ty.element.bits == 16 and ty.element.name == "bf16":
-        raw = array.view(np.uint16)
+    elif ty.element.name == "bf16":
+        raw = array.view(np.int16)
     elif ty.element.is_float and ty.element.bits >= 16:
         raw = array
     elif ty.element.bits < 8:

@@ -66,8 +66,7 @@ def widen(element: ElementType, stored: ir.Value) -> ir.Value:
     if element.name == "f16":
         return arith.extf(ir.F32Type.get(), stored)
     if element.name == "bf16":
-        bits = Num(arith.bitcast(ir.IntegerType.get_signless(16), stored)).resize(32)
-        return (bits << 16).as_float().value
+        return (Num(stored).resize(32) << 16).as_float().value
     bits = Num(stored).resize(32)
     if element.name == "f8E8M0FNU":
         return _widen_exponent(bits).value
@@ -82,7 +81,7 @@ def narrow(element: ElementType, value: ir.Value) -> ir.Value:
     if element.name == "f16":
         return arith.truncf(ir.F16Type.get(), x.value)
     if element.name == "bf16":
-        return arith.bitcast(ir.BF16Type.get(), _narrow_bf16(x).resize(16).value)
+        return _narrow_bf16(x).resize(16).value
     if element.name == "f8E8M0FNU":
         return _narrow_exponent(x).resize(8).value
     return _narrow(FORMATS[element.name], x).resize(8).value
