@@ -1,0 +1,1 @@
+"""The command line: stablehlo-opt and shlo."""

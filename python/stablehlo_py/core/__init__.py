@@ -1,0 +1,1 @@
+"""What passes and rules stand on: types, the registry, pipelines, diagnostics."""

@@ -1,0 +1,1 @@
+"""Typed views over StableHLO, and the dialects that are defined here."""

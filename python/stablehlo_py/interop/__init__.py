@@ -1,0 +1,1 @@
+"""Programs from JAX and PyTorch; their packages are imported only where a function needs them."""

@@ -1,0 +1,1 @@
+"""The hardware that programs run on, as data with its sources."""

@@ -1,0 +1,1 @@
+"""The host's CPU: kernels to native code, called by a Program."""

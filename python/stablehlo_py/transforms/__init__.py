@@ -1,0 +1,1 @@
+"""Passes, one a file; the file's stem is the pass's name."""
