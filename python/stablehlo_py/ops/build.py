@@ -183,6 +183,20 @@ def buffer(ty: TensorType) -> Tensor:
     return Tensor(bufferization.AllocTensorOp(storage_tensor(ty), []).result, ty)
 
 
+def results(types: Sequence[TensorType]) -> list[Tensor]:
+    """Tensors without contents for loops to fill and give as results, each with memory of its own.
+
+    An `empty` one becomes the memory of the result itself, but equal ones would become the same.
+    """
+    seen: set[ir.Type] = set()
+    made = []
+    for ty in types:
+        stored = storage_tensor(ty)
+        made.append(buffer(ty) if stored in seen else empty(ty))
+        seen.add(stored)
+    return made
+
+
 def constant(ty: TensorType, array: np.ndarray) -> Tensor:
     """A tensor constant from an array of the element type's dtype."""
     return Tensor(arith.constant(storage_tensor(ty), dense(ty, array)), ty)
@@ -308,7 +322,7 @@ def loops(
         if depth == len(bound):
             return list(body(outer, values))
         loop = scf.ForOp(zero, bound[depth], one, [_raw(v) for v in values])
-        with ir.InsertionPoint(loop.body):
+        with ir.InsertionPoint(loop.body), _one_body():
             inner = [_wrapped(v, t) for v, t in zip(loop.inner_iter_args, types, strict=True)]
             scf.yield_([_raw(v) for v in nest(depth + 1, [*outer, loop.induction_variable], inner)])
         return [_wrapped(v, t) for v, t in zip(loop.results_, types, strict=True)]

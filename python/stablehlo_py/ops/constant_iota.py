@@ -19,9 +19,9 @@ def lower_constant(op: Constant) -> Tensor:
     return build.constant(op.type, op.value)
 
 
-@lower("stablehlo.iota", "stablehlo.dynamic_iota")
-def lower_iota(op: Op, *_shape: Tensor) -> Tensor:
-    """result[i] = i[iota_dimension], as the element type; a dynamic_iota comes here with its shape known."""
+@lower("stablehlo.iota")
+def lower_iota(op: Op) -> Tensor:
+    """result[i] = i[iota_dimension], as the element type."""
     dimension, element = op.integer("iota_dimension"), op.type.element
 
     def position(indices: list[ir.Value]) -> ir.Value:

@@ -51,8 +51,8 @@ class Loops:
         return [REDUCTION if loop in reduced else PARALLEL for loop in range(self.count)]
 
 
-@lower("stablehlo.convolution", "stablehlo.dynamic_conv")
-def lower_convolution(op: Convolution, lhs: Tensor, rhs: Tensor, *_padding: Tensor) -> Tensor:
+@lower("stablehlo.convolution")
+def lower_convolution(op: Convolution, lhs: Tensor, rhs: Tensor) -> Tensor:
     """result[b, o, g, f] = sum over t, i of lhs[b, o * stride + t * rhs_dilation, g, i] * rhs[t, i, g, f].
 
     lhs is padded and dilated first and brought to (batch, spatial, feature), rhs to (spatial, input feature, output

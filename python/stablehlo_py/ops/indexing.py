@@ -37,8 +37,8 @@ def clamped_starts(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[
     ]
 
 
-@lower("stablehlo.gather", "stablehlo.dynamic_gather")
-def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor, *_slice_sizes: Tensor) -> Tensor:
+@lower("stablehlo.gather")
+def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor) -> Tensor:
     """result[batch, offset] = operand[start(batch) + offset], start clamped so that the slice fits.
 
     Where a slice is one element, one parallel loop nest over the result. Else the start is computed once a slice:
@@ -47,7 +47,7 @@ def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor, *_slice_siz
     """
     if op.type.size == 0:
         return build.empty(op.type)
-    dims, sizes = op.dims, op.slice_sizes or op.type.shape
+    dims, sizes = op.dims, op.slice_sizes
     batch_dims = [d for d in range(op.type.rank) if d not in dims.offset_dims]
     window_dims = [d for d in range(operand.rank) if d not in dims.collapsed_slice_dims + dims.operand_batching_dims]
 
@@ -73,7 +73,7 @@ def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor, *_slice_siz
 
         return build.loops([op.type.shape[d] for d in dims.offset_dims], carried, of_element)
 
-    return build.loops([op.type.shape[d] for d in batch_dims], [build.buffer(op.type)], of_slice)[0]
+    return build.loops([op.type.shape[d] for d in batch_dims], [build.empty(op.type)], of_slice)[0]
 
 
 def _starts(

@@ -63,7 +63,7 @@ def merge_sort(operands: Sequence[Tensor], dimension: int, before: Before) -> tu
         *buffers, _row, _width = build.loops([passes], [*buffers, build.index(0), build.index(1)], merge)
         return [*build.loops([length], carried[:count], copy_out), *buffers]
 
-    results = [build.buffer(operand.type) for operand in operands]
+    results = build.results([operand.type for operand in operands])
     buffers = [build.buffer(TensorType((2, length), operand.element)) for operand in operands]
     return tuple(build.loops(others, [*results, *buffers], of_slice)[:count])
 
@@ -164,7 +164,7 @@ def lower_top_k(op: Op, operand: Tensor) -> tuple[Tensor, ...]:
 
         return build.loops([length], carried, of_element)
 
-    start = [build.buffer(values_type), build.buffer(indices_type)]
+    start = build.results([values_type, indices_type])
     return tuple(build.loops(values_type.shape[:-1], start, of_row))
 
 

@@ -12,23 +12,21 @@ from stablehlo_py.dialects.stablehlo import ReduceWindow, SelectAndScatter, view
 from stablehlo_py.mlir import arith, ir, tensor
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
-from stablehlo_py.ops.contraction import accumulator, converted
-from stablehlo_py.ops.reduction import accumulators, apply_wide, start
 
 
 @lower("stablehlo.reduce_window")
 def lower_reduce_window(op: ReduceWindow, *operands: Tensor) -> tuple[Tensor, ...]:
     """result[i] = reduce of padded[i * stride + w * window_dilation] over w, in row-major order of w.
 
-    Padding and base dilation are filled with the init values. A window over everything up to here (a cumulative sum) is
-    one pass; else the loops are (outer result dims, window dims, last result dim).
+    Padding and base dilation are filled with the init values; small floats are rounded after each element. A window over
+    everything up to here (a cumulative sum) is one pass; else the loops are (outer result dims, window dims, last result
+    dim).
     """
     inputs, inits = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     if op.type.size == 0:
         return tuple(build.empty(ty) for ty in op.types)
-    dim = _scanned_dimension(op)
-    totals = _windows(op, inputs, inits) if dim is None else _scan(op, inputs, inits, *dim)
-    return tuple(converted(total, ty.element) for total, ty in zip(totals, op.types, strict=True))
+    scanned = _scanned_dimension(op)
+    return _windows(op, inputs, inits) if scanned is None else (_scan(op, inputs[0], inits[0], *scanned),)
 
 
 def _windows(op: ReduceWindow, inputs: Sequence[Tensor], inits: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -53,16 +51,19 @@ def _windows(op: ReduceWindow, inputs: Sequence[Tensor], inits: Sequence[Tensor]
     read = ir.AffineMap.get(count, 0, places)
     # an operand that is never read gives linalg the extents of the window's loops
     extents = build.empty(TensorType(tuple(window[d] for d in sliding), inits[0].element))
-    results = build.generic(
+    return build.generic(
         [*padded, extents],
-        [accumulators(init, op.type.shape) for init in inits],
-        lambda *xs: apply_wide(op, 0, [*xs[len(inputs) + 1 :], *xs[: len(inputs)]]),
+        [_filled(init, ty) for init, ty in zip(inits, op.types, strict=True)],
+        lambda *xs: build.apply_region(op, 0, *xs[len(inputs) + 1 :], *xs[: len(inputs)]),
         maps=[read] * len(inputs)
         + [build.dims_map(count, list(window_loop.values()))]
         + [build.dims_map(count, result_loop)] * len(inputs),
         iterators=[REDUCTION if loop in window_loop.values() else PARALLEL for loop in range(count)],
     )
-    return results
+
+
+def _filled(init: Tensor, ty: TensorType) -> Tensor:
+    return build.fill(ty, tensor.extract(init.value, []))
 
 
 # --- cumulative windows ----------------------------------------------------------------------------------------------
@@ -128,14 +129,9 @@ def _highest(element: ElementType) -> object:
     return (1 << element.bits) - 1 if element.is_unsigned else (1 << (element.bits - 1)) - 1
 
 
-def _scan(
-    op: ReduceWindow, inputs: Sequence[Tensor], inits: Sequence[Tensor], dim: int, from_end: bool
-) -> tuple[Tensor, ...]:
+def _scan(op: ReduceWindow, source: Tensor, init: Tensor, dim: int, from_end: bool) -> Tensor:
     """result[.., i, ..] = body(result[.., i - 1, ..], x[.., i, ..]), the loop over i inside those before it."""
-    (source,), (init,) = inputs, inits
-    shape = source.shape
-    wide = accumulator(init.element)
-    first = build.widen(wide, start(init))
+    shape, first = source.shape, build.read(init, [])
 
     def position(i: ir.Value) -> ir.Value:
         return arith.subi(build.index(shape[dim] - 1), i) if from_end else i
@@ -144,7 +140,7 @@ def _scan(
         def step(inner: list[ir.Value], state: list) -> list:
             result, acc = state
             at = [*outer, position(inner[0])]
-            acc = apply_wide(op, 0, [acc, build.read(source, at)])[0]
+            acc = build.apply_region(op, 0, acc, build.read(source, at))[0]
             return [build.write(result, acc, at), acc]
 
         return build.loops([shape[dim]], [*carried, first], step)[:1]
@@ -156,12 +152,12 @@ def _scan(
         before[dim] = position(arith.maxsi(arith.subi(i, build.index(1)), build.index(0)))
         is_first = arith.cmpi(arith.CmpIPredicate.eq, i, build.index(0))
         acc = arith.select(is_first, first, build.read(result, before))
-        return [build.write(result, apply_wide(op, 0, [acc, build.read(source, here)])[0], here)]
+        return [build.write(result, build.apply_region(op, 0, acc, build.read(source, here))[0], here)]
 
-    result = build.buffer(op.type.with_element(wide))
+    result = build.empty(op.type)
     if dim == op.rank - 1:
-        return tuple(build.loops(shape[:-1], [result], along_last))
-    return tuple(build.loops(shape, [result], along_other))
+        return build.loops(shape[:-1], [result], along_last)[0]
+    return build.loops(shape, [result], along_other)[0]
 
 
 # --- select_and_scatter ----------------------------------------------------------------------------------------------
@@ -205,10 +201,9 @@ def lower_select_and_scatter(op: SelectAndScatter, operand: Tensor, source: Tens
 
         def combine() -> list:
             (result,) = carried
-            value = apply_wide(op, 1, [build.read(result, at), build.read(source, i)])[0]
+            value = build.apply_region(op, 1, build.read(result, at), build.read(source, i))[0]
             return [build.write(result, value, at)]
 
         return build.when(found, carried, combine, lambda: carried)
 
-    result = build.loops(source.shape, [accumulators(init, op.type.shape)], of_source)[0]
-    return converted(result, op.type.element)
+    return build.loops(source.shape, [_filled(init, op.type)], of_source)[0]
