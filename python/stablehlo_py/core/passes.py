@@ -10,6 +10,7 @@ import re
 from typing import Any, ClassVar
 
 from stablehlo_py import resources
+from stablehlo_py.core import upstream
 from stablehlo_py.core.options import format_options, parse_options
 from stablehlo_py.mlir import ir
 
@@ -117,6 +118,8 @@ def _option(cls: type[Pass], field: dataclasses.Field[Any]) -> Option:  # Any: a
 def _register(cls: type[Pass]) -> None:
     if not _KEBAB.fullmatch(cls.name):
         raise ValueError(f"{source_of(cls)}: pass name {cls.name!r} is not in kebab-case")
+    if cls.name in upstream.passes():
+        raise ValueError(f"{source_of(cls)}: {cls.name!r} is the name of a C++ pass")
     old = PASSES.get(cls.name)
     # The same class again is a reload of its module.
     if old is not None and (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
