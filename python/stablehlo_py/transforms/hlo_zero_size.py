@@ -1,0 +1,51 @@
+"""Values without elements are constants: whatever computed them has nothing to do, and no kernel sees them.
+
+%0 = stablehlo.slice %x [2:2] : (tensor<4xf32>) -> tensor<0xf32>  ->  %0 = stablehlo.constant dense<> : tensor<0xf32>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.mlir import ir
+
+
+@dataclass(frozen=True)
+class HloZeroSize(Pass):
+    """Replace every value that has no elements by a constant; ops that are left without use go with cse."""
+
+    name: ClassVar[str] = "hlo-zero-size"
+
+    def run(self, op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self._in_block(block)
+
+    def _in_block(self, block: ir.Block) -> None:
+        operations = [o.operation for o in block.operations]
+        for argument in block.arguments:
+            if operations and _has_no_elements(argument.type):
+                _replace(argument, ir.InsertionPoint.at_block_begin(block))
+        for operation in operations:
+            self.run(operation)
+            if operation.name == "stablehlo.constant":
+                continue
+            for result in operation.results:
+                if _has_no_elements(result.type):
+                    _replace(result, ir.InsertionPoint.after(operation))
+
+
+def _has_no_elements(ty: ir.Type) -> bool:
+    return isinstance(ty, ir.RankedTensorType) and 0 in ty.shape and ty.has_static_shape
+
+
+def _replace(value: ir.Value, place: ir.InsertionPoint) -> None:
+    if not list(value.uses):
+        return
+    # as text: the bindings cannot hold an attribute with complex elements
+    text = f'"stablehlo.constant"() <{{value = dense<> : {value.type}}}> : () -> {value.type}'
+    constant = ir.Operation.parse(text).operation
+    place.insert(constant)
+    value.replace_all_uses_with(constant.results[0])
