@@ -14,3 +14,4 @@ from stablehlo_py.ops import window as window
 from stablehlo_py.ops import convolution as convolution
 from stablehlo_py.ops import sort as sort
 from stablehlo_py.ops import collective as collective
+from stablehlo_py.ops import random as random

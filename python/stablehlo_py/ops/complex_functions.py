@@ -58,7 +58,7 @@ def from_libm(name: str) -> Callable[..., ir.Value]:
     return function
 
 
-# --- without rounding or in the operands' own precision ----------------------------------------------------------------
+# --- without rounding or in the operands' own precision ---------------------------------------------------------------
 
 
 def real(value: ir.Value) -> ir.Value:
@@ -114,7 +114,7 @@ def is_finite(value: ir.Value) -> ir.Value:
     return ((abs(z.re) < _INFINITY) & (abs(z.im) < _INFINITY)).value
 
 
-# --- magnitude, division -----------------------------------------------------------------------------------------------
+# --- magnitude, division ----------------------------------------------------------------------------------------------
 
 
 def absolute(value: ir.Value) -> ir.Value:
@@ -197,7 +197,7 @@ def sign(z: Complex) -> Complex:
     )
 
 
-# --- exponentials and logarithms ---------------------------------------------------------------------------------------
+# --- exponentials and logarithms --------------------------------------------------------------------------------------
 
 exponential = from_libm("cexp")
 log = from_libm("clog")

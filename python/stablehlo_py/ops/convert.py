@@ -113,7 +113,7 @@ def reduce_precision(x: Num, exponent_bits: int, mantissa_bits: int) -> Num:
     return where(x.is_nan, x, (magnitude | sign).as_float())
 
 
-# --- bitcast_convert -----------------------------------------------------------------------------------------------------
+# --- bitcast_convert --------------------------------------------------------------------------------------------------
 
 
 def _bits(element: ElementType) -> int:

@@ -98,3 +98,9 @@ def register(name: str, row: Row) -> None:
 
 for _name, _row in TABLE.items():
     register(_name, _row)
+
+
+@lower("stablehlo.map")
+def lower_map(op: Op, *operands: build.Tensor) -> build.Tensor:
+    """The region on each place of the operands."""
+    return build.generic(operands, [op.type], lambda *xs: build.apply_region(op, 0, *xs))[0]
