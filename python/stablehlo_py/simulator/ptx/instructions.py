@@ -19,6 +19,8 @@ def compile_instruction(machine: Machine, instruction: Instruction) -> Step:
     opcode = instruction.opcode
     if opcode in CONTROL:
         return lambda lanes: None
+    if instruction.has("cc") or opcode in ("addc", "subc", "madc"):
+        return _carried(machine, instruction)
     special = SPECIAL.get(opcode)
     if special is not None:
         return special(machine, instruction)
@@ -49,6 +51,30 @@ def _arithmetic(machine: Machine, i: Instruction, function: Callable[..., np.nda
         return step
     reads = [machine.read(o, t) for o, t in zip(i.operands[1:], types, strict=True)]
     return lambda lanes: write(lanes, function(i, *(r(lanes) for r in reads)))
+
+
+def _carried(machine: Machine, i: Instruction) -> Step:
+    """add, sub and mad that take the carry of the step before (addc, ...) or leave their own (.cc)."""
+    write, reads = machine.write(i.operands[0]), [machine.read(o, "u" + i.type[1:]) for o in i.operands[1:]]
+    bits = int(i.type[1:])
+    mask = (1 << bits) - 1
+    takes, leaves = i.opcode.endswith("c"), i.has("cc")
+
+    def step(lanes: Lanes) -> None:
+        values = [r(lanes).astype(object) for r in reads]
+        if i.opcode.startswith("mad"):
+            product = values[0] * values[1]
+            total = (product >> bits if i.has("hi") else product & mask) + values[2]
+        else:
+            total = values[0] - values[1] if i.opcode.startswith("sub") else values[0] + values[1]
+        if takes:
+            carry = machine.carry[lanes].astype(object)
+            total = total - carry if i.opcode == "subc" else total + carry
+        if leaves:
+            machine.carry[lanes] = [int(t) < 0 or int(t) > mask for t in total]
+        write(lanes, np.array([int(t) & mask for t in total], DTYPES[f"u{bits}"]))
+
+    return step
 
 
 # --- moves and memory ------------------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class Machine:
                 self.special[f"{whole}.{axis}"] = np.full(self.count, extent, np.uint32)
                 index = index // extent
         self.registers = {name: _poison(DTYPES[ty], self.count) for name, ty in entry.registers.items()}
+        self.carry = np.zeros(self.count, np.bool_)
         self.symbols: dict[str, int] = {}
         self.shared = np.zeros((0, 0), np.uint8)
         self.local = np.zeros((0, 0), np.uint8)

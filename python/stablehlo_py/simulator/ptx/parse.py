@@ -119,7 +119,9 @@ def _entry(entry: Entry, body: str) -> Entry:
     # `label:` becomes a statement of its own
     body = re.sub(r"(?m)^\s*([\w$.]+):(?=\s|$)", r"LABEL \1;", body)
     for statement in (s.strip() for s in body.split(";")):
-        if not statement or statement.startswith((".loc", ".file", ".pragma", ".branchtargets")):
+        # a scope of its own around a few instructions; its registers have names that nothing else has
+        statement = statement.lstrip("{} \t\n")
+        if not statement or statement.startswith((".loc ", ".loc\t", ".file", ".pragma", ".branchtargets")):
             continue
         if statement.startswith("LABEL "):
             entry.labels[statement[6:]] = len(entry.instructions)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
-from stablehlo_py.mlir import arith, gpu, ir, memref
+from stablehlo_py.mlir import arith, gpu, ir, llvm, memref
 
 BUFFERS = ("memref.alloc", "memref.alloca", "memref.get_global")  # with function arguments: what a kernel is passed
 REPEATED = ("arith.", "math.", "complex.", "affine.", "index.")  # pure: cheaper to repeat in a kernel than to pass
@@ -37,11 +37,25 @@ class Scope:
 
     def clone(self, op: ir.Operation) -> ir.Operation:
         """A copy of an op that works on the stand-ins; its results become stand-ins themselves."""
+        if op.name == "func.call":
+            return self.call_device_library(op)
         copy = op.clone()
         self.redirect(copy)
         for old, new in zip(op.results, copy.results, strict=True):
             self.values[old] = new
         return copy
+
+    def call_device_library(self, op: ir.Operation) -> ir.Operation:
+        """A call of the C library's mathematics as one of libdevice, where the functions have the same names."""
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        types = {str(v.type) for v in [*op.operands, *op.results]}
+        if len(op.results) != 1 or not (types == {"f32"} or types == {"f64"}):
+            raise UnsupportedOp("func.call", f"@{name} is not on the device", target="gpu", where=place(op))
+        arguments = [self[v] for v in op.operands]
+        callee = declare(f"__nv_{name}", [v.type for v in arguments], op.results[0].type)
+        call = llvm.CallOp(op.results[0].type, arguments, [], ir.DenseI32ArrayAttr.get([]), callee=callee)
+        self.values[op.results[0]] = call.result
+        return call.operation
 
     def redirect(self, op: ir.Operation) -> None:
         """Make an op, and everything inside it, work on the stand-ins."""
@@ -153,7 +167,7 @@ class _Outside:
             self.add(spilled)
             return
         owner = value.owner
-        if isinstance(owner, ir.Block) or owner.name in BUFFERS:
+        if isinstance(owner, ir.Block) or owner.operation.name in BUFFERS:
             if not isinstance(value.type, ir.MemRefType):
                 raise UnsupportedOp(
                     self.op.name, f"it takes a {value.type} from the host", target="gpu", where=place(self.op)
@@ -187,6 +201,19 @@ def captures(ops: Sequence[ir.Operation]) -> list[ir.Value]:
     for op in ops:
         visit(op)
     return list(found)
+
+
+def declare(name: str, arguments: Sequence[ir.Type], result: ir.Type) -> str:
+    """Declare a function of libdevice in the gpu.module around the insertion point, once."""
+    op = ir.InsertionPoint.current.block.owner.operation
+    while op.name != "gpu.module":
+        op = op.parent.operation
+    block = op.regions[0].blocks[0]
+    if not any(o.operation.name == "llvm.func" and o.operation.attributes["sym_name"].value == name for o in block):
+        ty = ir.Type.parse(f"!llvm.func<{result} ({', '.join(map(str, arguments))})>")
+        attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(ty)}
+        ir.Operation.create("llvm.func", attributes=attributes, regions=1, ip=ir.InsertionPoint.at_block_begin(block))
+    return name
 
 
 def place(op: ir.Operation) -> str:

@@ -53,8 +53,12 @@ def _link_libdevice(module: binding.ModuleRef) -> None:
             hint="install the CUDA toolkit or the extra [gpu], or set CUDA_HOME",
         )
     own = {f.name for f in module.functions if not f.is_declaration}
+    wanted = {f.name for f in module.functions if f.name.startswith("__nv_")}
     library = binding.parse_bitcode(path.read_bytes())
     library.triple, library.data_layout = module.triple, module.data_layout
+    missing = wanted - {f.name for f in library.functions}
+    if missing:
+        raise UnsupportedOp("math", f"libdevice has no {', '.join(sorted(missing))}", target="gpu")
     module.link_in(library)
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
