@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stablehlo_py.core import pipeline, upstream
-from stablehlo_py.core.passes import load_all_passes
+from stablehlo_py.core.passes import BROKEN, load_all_passes
 
 
 def passes(word: str = "") -> str:
@@ -17,6 +17,7 @@ def passes(word: str = "") -> str:
         lines.append(f"  {name:{width}}  {cls.summary()}".rstrip())
         if word:
             lines += [f"  {'':{width}}    {option}" for option in cls.options()]
+    lines += [f"  not imported: {module}: {why}" for module, why in BROKEN.items()]
     lines += ["", f"{len(native)} passes in C++, from the bindings"]
     for name, row in native.items():
         on = f" [{', '.join(row.anchors)}]" if row.anchors else ""

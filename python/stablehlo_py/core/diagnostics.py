@@ -62,7 +62,8 @@ class PassFailure(CompileError):
             return
         first = diagnostics[0]
         on = f" on {first.op_name}" if first.op_name and first.op_name not in first.message else ""
-        more = f" ({len(diagnostics) - 1} more errors)" if len(diagnostics) > 1 else ""
+        count = len(diagnostics) - 1
+        more = f" ({count} more error{'s' if count > 1 else ''})" if count else ""
         super().__init__(f"pass {pass_name} failed{on}: {first.message}{more}", where=first.where, hint=hint)
 
 

@@ -21,6 +21,7 @@ _KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TRUE, _FALSE = ("", "true", "1"), ("false", "0")
 
 PASSES: dict[str, type[Pass]] = {}
+BROKEN: dict[str, str] = {}  # module -> why it could not be imported
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,9 +147,12 @@ def find_pass(name: str) -> type[Pass] | None:
 
 
 def load_all_passes() -> dict[str, type[Pass]]:
-    """Import every module that may define a pass; all passes by name."""
+    """Import every module that may define a pass; all passes by name. What cannot be imported is in BROKEN."""
     for module in _modules():
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # one broken module must not hide all passes, nor a misspelt name
+            BROKEN[module] = f"{type(error).__name__}: {error}"
     return dict(sorted(PASSES.items()))
 
 

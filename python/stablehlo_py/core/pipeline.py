@@ -19,7 +19,7 @@ from stablehlo_py.core.diagnostics import PassFailure, collect, is_error
 from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.legality import ANYTHING, Legality
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean, skip_value, split_commas
-from stablehlo_py.core.passes import ANY, PASSES, Pass, find_pass, load_all_passes
+from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Pass, find_pass, load_all_passes
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import PassManager, ir
 
@@ -129,11 +129,12 @@ def _element(text: str, anchors: tuple[str, ...], place: str) -> Iterator[Step]:
     if not rest:
         yield Step(name, "", anchors, place)
         return
-    # The closing bracket of the first one must end the text.
-    end = skip_value(text, begin, ",") if rest[0] in "({" else begin
-    inner = text[begin + 1 : end - 1]
-    if rest[0] not in "({" or skip_value(inner, 0, "") != len(inner):
+    if rest[0] not in "({":
         raise SyntaxProblem("'(', '{' or ',' is wanted here", text, begin)
+    end = skip_value(text, begin + 1, ")" if rest[0] == "(" else "}")
+    if end + 1 < len(text):
+        raise SyntaxProblem("',' is wanted here", text, end + 1)
+    inner = text[begin + 1 : end]
     if rest[0] == "{":
         yield Step(name, inner.strip(), anchors, place)
         return
@@ -329,8 +330,10 @@ def prepare(step: Step) -> Execute:
         return _prepare_python(step, found)
     if upstream.exists(step.name):
         return _prepare_upstream(step)
-    near = did_you_mean(step.name, [*PASSES, *upstream.passes()])
-    raise BadPipeline(f"there is no pass {step.name!r}", where=step.place, hint=near or "--list-passes lists all")
+    hint = did_you_mean(step.name, [*PASSES, *upstream.passes()]) or "--list-passes lists all"
+    if BROKEN:
+        hint += f" (not imported: {'; '.join(f'{module}: {why}' for module, why in BROKEN.items())})"
+    raise BadPipeline(f"there is no pass {step.name!r}", where=step.place, hint=hint)
 
 
 def _check_anchors(step: Step) -> None:

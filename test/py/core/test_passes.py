@@ -134,6 +134,19 @@ def test_homes_that_are_not_there_hold_no_passes():
     assert passes.modules_under("stablehlo_py.nonesuch") == []
 
 
+def test_a_broken_module_hides_no_other_pass(monkeypatch):
+    monkeypatch.setattr(passes, "_modules", lambda: ("stablehlo_py.transforms.nonesuch",))
+    monkeypatch.setattr(passes, "BROKEN", broken := {})
+    assert "test-passes-tile" in load_all_passes()
+    assert list(broken) == ["stablehlo_py.transforms.nonesuch"]
+    assert broken["stablehlo_py.transforms.nonesuch"].startswith("ModuleNotFoundError: ")
+
+
+def test_no_module_of_ours_is_broken():
+    load_all_passes()
+    assert passes.BROKEN == {}
+
+
 OURS = [cls for cls in load_all_passes().values() if cls.__module__.startswith("stablehlo_py.")]
 
 
