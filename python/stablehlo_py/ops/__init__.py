@@ -15,3 +15,6 @@ from stablehlo_py.ops import convolution as convolution
 from stablehlo_py.ops import sort as sort
 from stablehlo_py.ops import collective as collective
 from stablehlo_py.ops import random as random
+from stablehlo_py.ops import fft as fft
+from stablehlo_py.ops import linalg_ops as linalg_ops
+from stablehlo_py.ops import batch_norm as batch_norm

@@ -1,0 +1,226 @@
+"""fft: FFT, IFFT, RFFT and IRFFT of any length, over the last one to three dimensions.
+
+A transform of length N goes through its factors (Stockham's order, so nothing is permuted). With R the product of the
+factors still to come and L of those done, t[p, k] is the transform of every R-th element from the p-th on. A factor r:
+
+    t'[p, k + L j] = sum over q < r of  w ** (q (k + L j))  t[p + R/r q, k],      w = exp(-2 pi i / (r L))
+
+Lengths with a large prime factor go through a convolution of a power of two (Bluestein).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stablehlo_py.core.registry import lower
+from stablehlo_py.core.types import ElementType, TensorType, element_type
+from stablehlo_py.dialects.stablehlo import Op
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.ops import build, layout
+from stablehlo_py.ops.build import Tensor
+from stablehlo_py.ops.complex_functions import Complex, parts
+from stablehlo_py.ops.expression import Num
+
+LARGEST_FACTOR = 64  # above this a factor costs more than Bluestein's two transforms
+_UNROLLED = 5  # factors up to this are summed without a loop
+_C128 = element_type("complex<f64>")
+
+
+@lower("stablehlo.fft")
+def lower_fft(op: Op, operand: Tensor) -> Tensor:
+    kind, lengths, ty = op.enum("fft_type"), op.ints("fft_length"), op.type
+    if ty.size == 0 or operand.type.size == 0:
+        return build.empty(ty)
+    first = operand.rank - len(lengths)
+    axes = range(first, operand.rank)
+    if kind == "RFFT":
+        result = transform(_to_complex(operand), axes[-1], inverse=False)
+        sizes = ty.shape[: axes[-1] + 1]
+        result = layout.extract_slice(result, (0,) * ty.rank, sizes, (1,) * ty.rank)
+        for axis in axes[:-1]:
+            result = transform(result, axis, inverse=False)
+        return result
+    if kind == "IRFFT":
+        for axis in axes[:-1]:
+            operand = transform(operand, axis, inverse=True)
+        return _real_part(transform(_hermitian(operand, lengths[-1]), axes[-1], inverse=True))
+    for axis in axes:
+        operand = transform(operand, axis, inverse=kind == "IFFT")
+    return operand
+
+
+def _to_complex(x: Tensor) -> Tensor:
+    element = element_type(f"complex<{x.element.name}>")
+    zero = build.scalar(x.element, 0)
+    return build.generic([x], [x.type.with_element(element)], lambda re: Complex(Num(re), Num(zero)).value)[0]
+
+
+def _real_part(x: Tensor) -> Tensor:
+    return build.generic([x], [x.type.with_element(x.element.part)], lambda z: parts(z).re.value)[0]
+
+
+def _hermitian(half: Tensor, length: int) -> Tensor:
+    """The whole spectrum of a real signal from the first length / 2 + 1 values: X[length - k] = conj X[k]."""
+    ty = half.type.with_shape((*half.shape[:-1], length))
+
+    def body() -> ir.Value:
+        place = build.loop_index(ty.rank - 1)
+        mirrored = arith.cmpi(arith.CmpIPredicate.sge, place, build.index(length // 2 + 1))
+        source = arith.select(mirrored, arith.subi(build.index(length), place), place)
+        indices = [*(build.loop_index(d) for d in range(ty.rank - 1)), source]
+        z = parts(build.read(half, indices))
+        return Complex(z.re, Num(arith.select(mirrored, (-z.im).value, z.im.value))).value
+
+    return build.generic([], [ty], body)[0]
+
+
+def transform(x: Tensor, axis: int, *, inverse: bool) -> Tensor:
+    """The discrete Fourier transform along one dimension; the inverse is scaled by 1 / length."""
+    length = x.shape[axis]
+    before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    rows = layout.reshape(x, (before, length, after))
+    factors = _factors(length)
+    by_factors = max(factors, default=1) <= LARGEST_FACTOR
+    result = _by_factors(rows, factors, inverse) if by_factors else _bluestein(rows, inverse)
+    if inverse and length > 1:
+        result = _scaled(result, 1.0 / length)
+    return layout.reshape(result, x.shape)
+
+
+def _factors(length: int) -> list[int]:
+    """4 as often as it divides, then the primes."""
+    factors, rest, p = [], length, 2
+    while rest % 4 == 0:
+        factors.append(4)
+        rest //= 4
+    while rest > 1:
+        while rest % p == 0:
+            factors.append(p)
+            rest //= p
+        p += 1
+    return factors
+
+
+def roots(n: int, inverse: bool = False) -> np.ndarray:
+    """exp(-2 pi i k / n) for k < n, the multiples of a quarter turn exact; conjugate for the inverse."""
+    k = np.arange(n)
+    angle = 2 * np.pi * k.astype(np.longdouble) / n if n else np.zeros(0)
+    result = (np.cos(angle) - 1j * np.sin(angle)).astype(np.complex128)
+    quarters = (4 * k) % n == 0
+    result[quarters] = np.array([1, -1j, -1, 1j])[(4 * k[quarters]) // n]
+    return result.conj() if inverse else result
+
+
+def _by_factors(x: Tensor, factors: list[int], inverse: bool) -> Tensor:
+    """x: (batch, length, after)."""
+    batch, length, after = x.shape
+    done, rest = 1, length
+    for r in factors:
+        rest //= r
+        split = layout.reshape(x, (batch, r, rest, done, after))
+        stage = _unrolled_stage if r <= _UNROLLED else _looped_stage
+        x = stage(split, inverse)
+        done *= r
+        x = layout.reshape(x, (batch, rest, done, after))
+    return layout.reshape(x, (batch, length, after))
+
+
+def _product(x: Complex, y: Complex) -> Complex:
+    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
+
+
+def _sum(x: Complex, y: Complex) -> Complex:
+    return Complex(x.re + y.re, x.im + y.im)
+
+
+def _unrolled_stage(x: Tensor, inverse: bool) -> Tensor:
+    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), the sum over r written out."""
+    batch, r, rest, done, after = x.shape
+    table = roots(r * done, inverse)
+    j, k = np.arange(r)[:, None], np.arange(done)[None, :]
+    twiddles = [
+        build.constant(TensorType((r, done), x.element), table[q * (k + done * j) % (r * done)].astype(x.element.dtype))
+        for q in range(1, r)
+    ]
+    dims = [ir.AffineExpr.get_dim(d) for d in range(5)]
+    of_x = [
+        ir.AffineMap.get(5, 0, [dims[0], ir.AffineExpr.get_constant(q), dims[1], dims[3], dims[4]]) for q in range(r)
+    ]
+    of_twiddle = [build.dims_map(5, (2, 3))] * (r - 1)
+
+    def body(*values: ir.Value) -> ir.Value:
+        numbers = [parts(v) for v in values]
+        total = numbers[0]
+        for value, twiddle in zip(numbers[1:r], numbers[r:], strict=True):
+            total = _sum(total, _product(value, twiddle))
+        return total.value
+
+    result_type = x.type.with_shape((batch, rest, r, done, after))
+    maps = [*of_x, *of_twiddle, build.identity_map(5)]
+    return build.generic([x] * r + twiddles, [result_type], body, maps=maps)[0]
+
+
+def _looped_stage(x: Tensor, inverse: bool) -> Tensor:
+    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), the sum over r a loop in f64."""
+    batch, r, rest, done, after = x.shape
+    n = r * done
+    table = build.constant(TensorType((n,), _C128), roots(n, inverse))
+    wide = TensorType((batch, rest, r, done, after), _C128)
+
+    def body(value: ir.Value, total: ir.Value) -> ir.Value:
+        j, k, q = (build.loop_index(d) for d in (2, 3, 5))
+        turn = arith.remui(arith.muli(q, arith.addi(k, arith.muli(j, build.index(done)))), build.index(n))
+        twiddle = parts(build.read(table, [turn]))
+        return _sum(parts(total), _product(parts(value).to(ir.F64Type.get()), twiddle)).value
+
+    total = build.generic(
+        [x],
+        [build.splat(wide, 0)],
+        body,
+        maps=[build.dims_map(6, (0, 5, 1, 3, 4)), build.dims_map(6, (0, 1, 2, 3, 4))],
+        iterators=[build.PARALLEL] * 5 + [build.REDUCTION],
+    )[0]
+    return _cast(total, x.element)
+
+
+def _cast(x: Tensor, element: ElementType) -> Tensor:
+    if x.element == element:
+        return x
+    part = build.compute_type(element.part)
+    return build.generic([x], [x.type.with_element(element)], lambda z: parts(z).to(part).value)[0]
+
+
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    def body(value: ir.Value) -> ir.Value:
+        z = parts(value)
+        return Complex(z.re * factor, z.im * factor).value
+
+    return build.generic([x], [x.type], body)[0]
+
+
+def _times(x: Tensor, factors: np.ndarray) -> Tensor:
+    """x: (batch, n, after), multiplied by factors (n,)."""
+    table = build.constant(TensorType(factors.shape, x.element), factors.astype(x.element.dtype))
+    maps = [build.identity_map(3), build.dims_map(3, (1,)), build.identity_map(3)]
+    return build.generic([x, table], [x.type], lambda z, f: _product(parts(z), parts(f)).value, maps=maps)[0]
+
+
+def _bluestein(x: Tensor, inverse: bool) -> Tensor:
+    """x: (batch, n, after). nk = (n^2 + k^2 - (k - n)^2) / 2 makes the transform a convolution with a chirp; in f64."""
+    batch, n, after = x.shape
+    size = 1 << (2 * n - 2).bit_length()
+    square = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
+    chirp = roots(2 * n, inverse)[square]  # exp(-+ pi i n^2 / n)
+    filter_ = np.zeros(size, np.complex128)
+    filter_[:n] = chirp.conj()
+    filter_[size - n + 1 :] = chirp[1:][::-1].conj()
+    wide = _times(_cast(x, _C128), chirp)
+    zero = build.scalar(_C128, 0)
+    padded = layout.pad(wide, zero, (0, 0, 0), (0, size - n, 0), (0, 0, 0))
+    factors = _factors(size)
+    spectrum = _times(_by_factors(padded, factors, inverse=False), np.fft.fft(filter_) / size)
+    back = _by_factors(spectrum, factors, inverse=True)
+    kept = layout.extract_slice(back, (0, 0, 0), (batch, n, after), (1, 1, 1))
+    return _cast(_times(kept, chirp), x.element)
