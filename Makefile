@@ -10,12 +10,12 @@ PACKAGE_SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*/*.[ch])
 .PHONY: help run test lit py types lint fmt bench docs test-torch clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "make %-11s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /make \1@/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-16s %s\n", $$1, $$2 }'
 
 run: $(VENV)/.installed ## install, then compile and run the transformer block of examples/
 	$(BIN)/python examples/run_transformer.py
 
-test: py lit ## every test but PyTorch's, on $(JOBS) cores
+test: py lit ## every test but PyTorch's, on JOBS=2 cores
 
 py: $(VENV)/.installed-test ## the tests in Python: values, errors, tools
 	$(BIN)/python -m pytest -n $(JOBS) test/py
