@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stablehlo_py import resources
-from stablehlo_py.core.options import did_you_mean
+from stablehlo_py.core.options import did_you_mean, nearest
 from stablehlo_py.core.passes import modules_under
 from stablehlo_py.core.registry import ANY, FACETS, Rule
 from stablehlo_py.errors import BadInput
@@ -60,7 +60,10 @@ def explain(op_name: str) -> str:
         place for place in named_in(op_name) if place.partition(":")[0] not in {f.place.split(":")[0] for f in mine}
     ]
     if not mine and not named:
-        hint = did_you_mean(op_name, known)
+        # Without the dialect, which would make all names look alike.
+        dialect, _, short = op_name.partition(".")
+        close = nearest(short, [name.partition(".")[2] for name in known])
+        hint = did_you_mean(f"{dialect}.{close}", known) if close else ""
         raise BadInput(f"no op {op_name!r} has rules here", hint=hint or "docs/ops.md lists all ops")
     places = max((len(fact.place) for fact in mine), default=0)
     targets = max((len(fact.target) for fact in mine), default=0)

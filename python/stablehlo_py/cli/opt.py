@@ -259,6 +259,7 @@ class _Run:
         if not self.options.allow_unregistered_dialect or part.text is None:
             return reading.read_bytes(part.data, self.name, context, part.path)
         # The reader refuses what no pass knows; here the user asked for it.
+        diagnose.refuse_other_formats(part.data, self.name)
         guard.refuse_deep_nesting(part.data, self.name)
         try:
             return ir.Module.parse(part.text, context)

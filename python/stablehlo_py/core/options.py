@@ -109,9 +109,15 @@ def _format(value: bool | int | float | str | None) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?`, or nothing where no known name is near."""
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, if one is near."""
     import difflib  # only on the way to an error
 
     close = difflib.get_close_matches(name, list(known), 1, 0.7)
-    return f"did you mean {close[0]!r}?" if close else ""
+    return close[0] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?`, or nothing where no known name is near."""
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close else ""

@@ -11,6 +11,7 @@ from stablehlo_py.mlir import PassManager, new_context
 
 TABLE = Path(__file__).with_name("upstream_passes.txt")
 
+_NOBODY = "the-pass-that-nobody-registers"
 _OPTION = re.compile(r"\{(.*)\}", re.S)
 
 
@@ -44,9 +45,9 @@ def registered(name: str) -> bool:
     The pipeline asked for names a pass that cannot exist; which name the parser complains about is the answer.
     """
     try:
-        PassManager.parse(f"builtin.module(no.op({name},no-such-pass))")
+        PassManager.parse(f"builtin.module(no.op({name},{_NOBODY}))")
     except ValueError as error:
-        return "'no-such-pass'" in str(error)
+        return f"'{_NOBODY}'" in str(error)
     return False
 
 
