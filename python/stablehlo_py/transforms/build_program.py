@@ -29,7 +29,7 @@ from stablehlo_py.runtime.program import (
     Program,
     While,
 )
-from stablehlo_py.transforms.hlo_form_kernels import ALIASES
+from stablehlo_py.transforms.grouping import ALIASES
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class HloStaticShapes(Pass):
                 where=place(find_main(op)),
                 hint="export the program with concrete shapes",
             ) from None
+        _take_shape_from_result(op)
         _, dynamic = _survey(op)
         if dynamic:
             raise BadInput(
@@ -64,6 +65,39 @@ class HloStaticShapes(Pass):
                 where=place(dynamic[0]),
                 hint="export the program with concrete shapes",
             )
+
+
+# What a dynamic op is called once its result type says the shape that its last operand computes.
+_STATIC_FORM = {
+    "stablehlo.dynamic_iota": "stablehlo.iota",
+    "stablehlo.dynamic_reshape": "stablehlo.reshape",
+    "stablehlo.dynamic_broadcast_in_dim": "stablehlo.broadcast_in_dim",
+}
+
+
+def _take_shape_from_result(module: ir.Operation) -> None:
+    """dynamic_iota(n) : tensor<3xi32> == iota : tensor<3xi32>, whatever computes n."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> None:
+        types = [v.type for v in (*op.operands, *op.results)]
+        if op.name in _STATIC_FORM and not any(is_dynamic(ty) for ty in types):
+            found.append(op)
+
+    walk(module, visit)
+    for op in found:
+        attributes = {
+            name: op.attributes[name] for name in ("iota_dimension", "broadcast_dimensions") if name in op.attributes
+        }
+        with ir.InsertionPoint(op), op.location:
+            static = ir.Operation.create(
+                _STATIC_FORM[op.name],
+                results=[op.results[0].type],
+                operands=list(op.operands)[:-1],
+                attributes=attributes,
+            )
+        op.results[0].replace_all_uses_with(static.results[0])
+        op.erase()
 
 
 def is_dynamic(ty: ir.Type) -> bool:

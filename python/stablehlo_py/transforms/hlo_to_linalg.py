@@ -19,7 +19,9 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.ops import build
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
+from stablehlo_py.transforms.grouping import ELEMENTWISE, ROWS
+from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
+from stablehlo_py.transforms.lower_groups import lower_group
 
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")
@@ -60,8 +62,9 @@ def lower_function(function: ir.Operation, target: str) -> None:
         }
         with ir.InsertionPoint(block), build.surroundings(values):
             kind = ir.StringAttr(function.attributes[KERNEL]).value if KERNEL in function.attributes else ""
-            if kind == "elementwise":
-                outputs = lower_group(old_block, values)
+            if kind in (ELEMENTWISE, ROWS):
+                rows = ir.IntegerAttr(function.attributes[KERNEL_ROWS]).value if kind == ROWS else None
+                outputs = lower_group(old_block, values, rows)
             else:
                 outputs = _Lowering(target, values).block(old_block)
             func.ReturnOp([t.value for t in outputs])
@@ -160,81 +163,3 @@ _SPECIAL = {
     "stablehlo.if": _Lowering.branches,
     "stablehlo.case": _Lowering.branches,
 }
-
-
-def lower_group(block: ir.Block, values: Values) -> list[Tensor]:
-    """A group of elementwise ops as one loop nest with a result for each value that leaves it.
-
-    Constants and iotas become scalars of the body, broadcasts become the indexing maps of what they read.
-    """
-    operations = [view(o) for o in block.operations]
-    outputs = list(operations.pop().operation.operands)
-    shape = tensor_type(outputs[0].type).shape
-    rank = len(shape)
-    reads: dict[tuple[ir.Value, tuple[int | None, ...]], int] = {}
-    defined = {r: op for op in operations for r in op.operation.results}
-
-    def source(value: ir.Value, dims: tuple[int | None, ...]) -> tuple[ir.Value, tuple[int | None, ...]]:
-        """What a value reads at loop dimensions `dims` (None: always element 0), seen through broadcasts."""
-        op = defined.get(value)
-        if op is None or op.name != "stablehlo.broadcast_in_dim":
-            return value, dims
-        operand = op.operation.operands[0]
-        extents, results = tensor_type(operand.type).shape, op.type.shape
-        through = op.ints("broadcast_dimensions")
-        # a dimension of size 1 is repeated, except where the result has size 1 there too
-        repeated = [n == 1 != results[d] for n, d in zip(extents, through, strict=True)]
-        return source(operand, tuple(None if r else dims[d] for r, d in zip(repeated, through, strict=True)))
-
-    def plan(value: ir.Value, dims: tuple[int | None, ...]) -> None:
-        value, dims = source(value, dims)
-        if value not in defined:
-            reads.setdefault((value, dims), len(reads))
-
-    identity = tuple(range(rank))
-    body_ops = [
-        op for op in operations if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota")
-    ]
-    for op in body_ops:
-        for value in op.operation.operands:
-            plan(value, identity if tensor_type(value.type).rank else ())
-
-    def body(*arguments: ir.Value) -> list[ir.Value]:
-        scalars: dict[tuple[ir.Value, tuple[int | None, ...]], ir.Value] = {
-            key: arguments[number] for key, number in reads.items()
-        }
-
-        def scalar_of(value: ir.Value, dims: tuple[int | None, ...]) -> ir.Value:
-            key = source(value, dims)
-            found = scalars.get(key)
-            if found is None:
-                op = defined[key[0]]
-                if isinstance(op, Constant):
-                    found = build.scalar(op.type.element, op.value.reshape(-1)[0])
-                elif op.name != "stablehlo.iota":
-                    raise AssertionError(f"{op.name} is read at {key[1]} before it is made: the group is out of order")
-                else:
-                    dim = key[1][op.integer("iota_dimension")]
-                    found = build.from_index(op.type.element, build.index(0) if dim is None else build.loop_index(dim))
-                scalars[key] = found
-            return found
-
-        for op in body_ops:
-            with op.location:
-                operands = [scalar_of(v, identity if tensor_type(v.type).rank else ()) for v in op.operation.operands]
-                result = op.operation.results[0]
-                scalars[result, identity if tensor_type(result.type).rank else ()] = build.scalar_op(op, *operands)
-        return [scalar_of(v, identity) for v in outputs]
-
-    def affine(dims: tuple[int | None, ...]) -> ir.AffineMap:
-        return ir.AffineMap.get(
-            rank, 0, [ir.AffineExpr.get_constant(0) if d is None else ir.AffineExpr.get_dim(d) for d in dims]
-        )
-
-    results = build.generic(
-        [values[v] for v, _ in reads],
-        [tensor_type(v.type) for v in outputs],
-        body,
-        maps=[*(affine(dims) for _, dims in reads), *[affine(identity)] * len(outputs)],
-    )
-    return list(results)

@@ -1,0 +1,270 @@
+"""Which ops of a block become one kernel.
+
+Ops come in the order of the program and join the kernel that makes one of their operands, when it loops over the same
+shape. Three kinds join: ops of the full shape, reductions of trailing dimensions, and ops with one value a row. No
+value is computed twice by this except what is cheaper to make than to read: splats, iotas, views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stablehlo_py.core import registry
+from stablehlo_py.core.types import tensor_type
+from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.views import element, is_view, trace
+
+STAYS, SINGLE, ELEMENTWISE, ROWS = "", "single", "elementwise", "rows"
+
+CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "func.call"})
+# A buffer under another shape: no work, so no kernel.
+ALIASES = frozenset({"stablehlo.reshape", "stablehlo.optimization_barrier"})
+# A kernel with more ops than this takes LLVM longer than linear time.
+MOST_OPS = 200
+# A row that a program passes over several times should stay in the second-level cache with what is kept of it.
+LONGEST_ROW = 1 << 15
+
+
+@dataclass
+class Unit:
+    """Ops that become one kernel, or one op that stays in @main.
+
+    shape: what the loops run over. rows: how many leading dimensions make a row, in a kernel that reduces.
+    """
+
+    number: int
+    ops: list[ir.Operation]
+    kind: str = STAYS
+    shape: tuple[int, ...] | None = None
+    rows: int | None = None
+    before: int = 0  # bits of the units it depends on, through others too
+    parents: set[int] = field(default_factory=set)
+
+
+def is_elementwise(op: ir.Operation) -> bool:
+    """One result, one scalar rule, and every operand of the result's shape or 0-d."""
+    if registry.scalar.find(op.name) is None or len(op.results) != 1 or len(op.regions) > 0:
+        return False
+    shape = tensor_type(op.results[0].type).shape
+    return all(tensor_type(v.type).shape in (shape, ()) for v in op.operands)
+
+
+def row_rank(op: ir.Operation) -> int | None:
+    """The number of dimensions that a reduction keeps, when it reduces all after them by a scalar body; else None."""
+    if op.name != "stablehlo.reduce" or not op.operands:
+        return None
+    operand = tensor_type(op.operands[0].type)
+    reduced = sorted(view(op).ints("dimensions"))
+    kept = operand.rank - len(reduced)
+    if not reduced or reduced != list(range(kept, operand.rank)) or operand.size == 0:
+        return None
+    body = op.regions[0].blocks[0]
+    inner = [o.operation for o in body.operations][:-1]
+    own = {*body.arguments, *(r for o in inner for r in o.results)}
+    scalar = all(
+        o.name in ("stablehlo.constant", "stablehlo.reshape") or registry.scalar.find(o.name) is not None for o in inner
+    )
+    closed = all(v in own for o in body.operations for v in o.operands)
+    return kept if scalar and closed else None
+
+
+def is_cheap(op: ir.Operation) -> bool:
+    """Ops whose value costs less to make again than to read: splats and iotas."""
+    if op.name == "stablehlo.constant":
+        constant = view(op)
+        return isinstance(constant, Constant) and (constant.type.size <= 1 or constant.splat is not None)
+    return op.name == "stablehlo.iota"
+
+
+def uses(op: ir.Operation) -> Iterable[ir.Value]:
+    """The values from outside that an op and its regions use."""
+    yield from op.operands
+    own: set[ir.Value] = set()
+    for region in op.regions:
+        for block in region.blocks:
+            own.update(block.arguments)
+            for inner in block.operations:
+                for value in uses(inner.operation):
+                    if value not in own:
+                        yield value
+                own.update(inner.operation.results)
+
+
+class Grouping:
+    """The units of one block. `before` keeps what each depends on as bits, so that finding a path is one mask."""
+
+    def __init__(self, *, fuse: bool, rows: bool) -> None:
+        self.fuse, self.rows = fuse, rows
+        self.all: dict[int, Unit] = {}
+        self.unit_of: dict[ir.Operation, int] = {}
+        self.merged: dict[int, int] = {}
+        self.order: dict[ir.Operation, int] = {}
+        self.producers: dict[ir.Value, ir.Operation] = {}
+
+    def units(self, operations: list[ir.Operation]) -> list[Unit]:
+        """The units, each after those it depends on."""
+        self.order = {op: i for i, op in enumerate(operations)}
+        self.producers = {r: op for op in operations for r in op.results}
+        for op in operations:
+            if self.repeated_everywhere(op):
+                continue
+            self.add(op)
+        return _ordered(list(self.all.values()))
+
+    # --- what is repeated in its readers' kernels instead of being made once
+
+    def repeated_everywhere(self, op: ir.Operation) -> bool:
+        """Whether every reader makes the op's value again for itself."""
+        if not is_cheap(op) and not is_view(op):
+            return False
+        return all(self.repeats(use.owner.operation, op) for result in op.results for use in result.uses)
+
+    def repeats(self, reader: ir.Operation, op: ir.Operation) -> bool:
+        if reader not in self.order or reader.name in CONTROL:
+            return False
+        if is_view(reader):
+            return self.repeated_everywhere(reader)
+        if is_cheap(op):
+            return reader.name not in ALIASES
+        return absorbs(reader)
+
+    # --- units
+
+    def add(self, op: ir.Operation) -> None:
+        number = len(self.unit_of)
+        unit = Unit(number, [op], self.kind(op))
+        unit.parents = {self.root(self.unit_of[p]) for p in self.made_by(op) if p in self.unit_of}
+        if unit.kind == ELEMENTWISE:
+            unit.shape = tensor_type(op.results[0].type).shape
+        elif unit.kind == ROWS:
+            unit.shape, unit.rows = tensor_type(op.operands[0].type).shape, row_rank(op)
+        self.all[number], self.unit_of[op] = unit, number
+        self.find_before(unit)
+        # a join can open the way for another: what was around a unit may be inside it now
+        while self.fuse and any(self.try_join(p, unit) for p in sorted(unit.parents, reverse=True)):
+            pass
+
+    def kind(self, op: ir.Operation) -> str:
+        if op.name in CONTROL | ALIASES or _is_data(op):
+            return STAYS
+        if is_elementwise(op):
+            return ELEMENTWISE
+        return ROWS if self.rows and row_rank(op) is not None else SINGLE
+
+    def find_before(self, unit: Unit) -> None:
+        unit.before = 0
+        for p in unit.parents:
+            unit.before |= self.all[p].before | (1 << p)
+
+    def made_by(self, op: ir.Operation) -> set[ir.Operation]:
+        """The ops of this block that make what `op` reads, looked at through what its kernel will repeat."""
+        found: set[ir.Operation] = set()
+        waiting = list(uses(op))
+        while waiting:
+            producer = self.producers.get(waiting.pop())
+            if producer is None or producer in found:
+                continue
+            found.add(producer)
+            if is_view(producer):
+                waiting.extend(producer.operands)
+        return found
+
+    def root(self, number: int) -> int:
+        while number in self.merged:
+            number = self.merged[number]
+        return number
+
+    def try_join(self, number: int, unit: Unit) -> bool:
+        """Let `unit` take in the unit that makes one of its operands, if they fit and no path goes around."""
+        other = self.all[number]
+        if any(self.all[p].before >> number & 1 for p in unit.parents if p != number):
+            return False
+        fit = self.fit(other, unit)
+        if fit is None:
+            return False
+        unit.shape, unit.rows = fit
+        unit.kind = ELEMENTWISE if unit.rows is None else ROWS
+        unit.ops = sorted(other.ops + unit.ops, key=self.order.__getitem__)
+        unit.parents = {p for p in unit.parents | other.parents if p not in (number, unit.number)}
+        self.find_before(unit)
+        del self.all[number]
+        self.merged[number] = unit.number
+        old, new = 1 << number, 1 << unit.number
+        for later in self.all.values():
+            if later.before & old:
+                later.before = (later.before & ~old) | new | unit.before
+                if number in later.parents:
+                    later.parents = (later.parents - {number}) | {unit.number}
+        return True
+
+    def fit(self, first: Unit, second: Unit) -> tuple[tuple[int, ...], int | None] | None:
+        """Shape and rows of the joined unit, or None when the two do not fit."""
+        if first.shape is None or second.shape is None or len(first.ops) + len(second.ops) > MOST_OPS:
+            return None
+        if first.rows is None and second.rows is None:
+            return (first.shape, None) if first.shape == second.shape else None
+        wide = first if first.rows is not None else second
+        narrow = second if wide is first else first
+        assert wide.shape is not None and wide.rows is not None and narrow.shape is not None
+        same = narrow.shape == wide.shape and narrow.rows in (None, wide.rows)
+        if not same and not (narrow.rows is None and _is_row_shape(narrow.shape, wide.shape, wide.rows)):
+            return None
+        if math.prod(wide.shape[wide.rows :]) > LONGEST_ROW:
+            return None
+        ops = first.ops + second.ops
+        return (wide.shape, wide.rows) if self.reads_fit(ops, wide.shape, wide.rows) else None
+
+    def reads_fit(self, ops: list[ir.Operation], shape: tuple[int, ...], rows: int) -> bool:
+        """Whether each op reads what the group makes at its own place: the same row, the same column."""
+        inside = {r for op in ops for r in op.results}
+        for op in ops:
+            for value in op.operands:
+                ty = tensor_type(value.type)
+                source, dims = trace(value, tuple(range(ty.rank)), self.producers)
+                if source not in inside:
+                    continue
+                made = tensor_type(source.type).shape
+                if element(source, dims) != element(source, tuple(range(len(made)))):
+                    return False
+                if made != shape and not _is_row_shape(made, shape, rows):
+                    return False
+        return True
+
+
+def absorbs(op: ir.Operation) -> bool:
+    """Whether the kernel of an op looks through views of its operands by itself."""
+    return is_elementwise(op)
+
+
+def _is_row_shape(shape: tuple[int, ...], full: tuple[int, ...], rows: int) -> bool:
+    """One element a row: the leading dimensions, then any number of dimensions of size 1."""
+    return shape[:rows] == full[:rows] and len(shape) <= len(full) and all(n == 1 for n in shape[rows:])
+
+
+def _is_data(op: ir.Operation) -> bool:
+    """Constants that stay in @main as buffers of the program."""
+    if op.name != "stablehlo.constant":
+        return False
+    constant = view(op)
+    assert isinstance(constant, Constant)
+    return constant.splat is None or constant.type.bytes <= 4096
+
+
+def _ordered(units: list[Unit]) -> list[Unit]:
+    by_number = {u.number: u for u in units}
+    done: list[Unit] = []
+    seen: set[int] = set()
+    for root in units:
+        stack = [(root.number, False)]
+        while stack:
+            number, ready = stack.pop()
+            if ready:
+                done.append(by_number[number])
+            elif number not in seen:
+                seen.add(number)
+                stack.append((number, True))
+                stack.extend((p, False) for p in sorted(by_number[number].parents, reverse=True) if p not in seen)
+    return done
