@@ -7,12 +7,16 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.gpu.launch import BUFFERS, REPEATED, VIEWS, Former
+from stablehlo_py.targets.gpu.contraction import emit_contraction
+from stablehlo_py.targets.gpu.launch import BUFFERS, Former, captures
 from stablehlo_py.targets.gpu.loops import emit_copy, emit_loops
+from stablehlo_py.targets.gpu.nest import Nest
+from stablehlo_py.targets.gpu.rows import emit_rows
 from stablehlo_py.targets.gpu.serial import emit_serial
 
-_PARALLEL = {"linalg.generic": emit_loops, "memref.copy": emit_copy}
-_IGNORED = ("memref.dealloc", "func.return")
+# Asked in order; each says whether it took the nest, and the last takes all.
+_EMITTERS = (emit_contraction, emit_rows, emit_loops)
+_KEPT = ("func.return", *BUFFERS)
 
 
 @dataclass(frozen=True)
@@ -25,35 +29,67 @@ class GpuFormLaunches(Pass):
         op.attributes["gpu.container_module"] = ir.UnitAttr.get()
         for view in list(op.regions[0].blocks[0].operations):
             if view.operation.name == "func.func" and len(view.operation.regions[0].blocks) == 1:
-                form_launches(view.operation, op)
+                _Function(view.operation, op).form()
 
 
-def form_launches(function: ir.Operation, module: ir.Operation) -> None:
-    """Replace the work of one function by launches, in order; what no parallel emitter takes, one thread does."""
-    former = Former(function, module)
-    operations = [view.operation for view in function.regions[0].blocks[0].operations]
-    serial: list[ir.Operation] = []
+class _Function:
+    """The work of one function, replaced by launches in order; what no parallel emitter takes, one thread does."""
 
-    def flush() -> None:
-        while serial and _is_repeated(serial[-1]):
-            serial.pop()
-        if serial:
-            emit_serial(former, serial)
-            serial.clear()
+    def __init__(self, function: ir.Operation, module: ir.Operation) -> None:
+        self.former = Former(function, module)
+        self.operations = [view.operation for view in function.regions[0].blocks[0].operations]
+        self.serial: list[ir.Operation] = []
+        self.fills: dict[ir.Value, tuple[Nest, ir.Value]] = {}  # buffers that are to hold one value, not stored yet
 
-    for op in operations:
-        if op.name in _PARALLEL:
-            flush()
-            _PARALLEL[op.name](former, op)
-        elif op.name in _IGNORED or op.name in BUFFERS:
-            continue
-        elif serial or not _is_repeated(op):
-            serial.append(op)
-    flush()
-    for op in reversed(operations):
-        if op.name not in BUFFERS and op.name != "func.return":
-            op.erase()
+    def form(self) -> None:
+        for op in self.operations:
+            if op.name == "linalg.generic":
+                self.generic(Nest(op))
+            elif op.name == "memref.copy":
+                self.settle(op)
+                emit_copy(self.former, op)
+            elif op.name in _KEPT or op.name == "memref.dealloc":
+                continue
+            elif self.serial or not self.former.is_repeated(op):
+                self.serial.append(op)
+        self.settle(None)
+        for op in reversed(self.operations):
+            if op.name not in _KEPT:
+                op.erase()
 
+    def generic(self, nest: Nest) -> None:
+        """A fill waits for the op that reads it: a reduction starts from the value instead."""
+        output = nest.operands[-1]
+        if output in self.fills and nest.reduction and nest.covers_output and nest.operands.count(output) == 1:
+            nest = Nest(nest.op, initial=self.fills.pop(output)[1])
+        self.settle(nest.op)
+        if nest.fill is not None:
+            buffer, value = nest.fill
+            self.fills[buffer] = nest, value
+            return
+        any(emit(self.former, nest) for emit in _EMITTERS)
 
-def _is_repeated(op: ir.Operation) -> bool:
-    return op.name in VIEWS or op.name.startswith(REPEATED)
+    def settle(self, reader: ir.Operation | None) -> None:
+        """Launch what must be done before `reader`: serial ops, and the fills that it or they may see; None for all."""
+        while self.serial and self.former.is_repeated(self.serial[-1]):
+            self.serial.pop()
+        ops = [*self.serial, *([reader] if reader is not None else [])]
+        seen = self._buffers(ops)
+        for buffer, (nest, _) in list(self.fills.items()):
+            if reader is None or buffer in seen:
+                del self.fills[buffer]
+                emit_loops(self.former, nest)
+        if self.serial:
+            emit_serial(self.former, self.serial)
+            self.serial.clear()
+
+    def _buffers(self, ops: list[ir.Operation]) -> set[ir.Value]:
+        """The buffers that ops may touch, through views too."""
+        waiting, seen = captures(ops), set()
+        while waiting:
+            value = waiting.pop()
+            if value not in seen:
+                seen.add(value)
+                if not isinstance(value.owner, ir.Block):
+                    waiting += value.owner.operation.operands
+        return seen

@@ -74,7 +74,14 @@ class Former:
         self.function, self.module = function, module
         self.prefix = ir.StringAttr(function.attributes["sym_name"]).value
         self.count = 0
+        self.read_only = _read_only(function)
         self.spilled: dict[ir.Value, ir.Value] = {}  # values that a kernel computed -> the buffer that holds them
+
+    def is_repeated(self, op: ir.Operation) -> bool:
+        """Whether each kernel that needs the op's result may do it again: views, arithmetic, elements of inputs."""
+        if op.name == "memref.load":
+            return op.operands[0] in self.read_only
+        return op.name in VIEWS or op.name.startswith(REPEATED)
 
     def launch(
         self,
@@ -147,6 +154,21 @@ def _kernel(
         gpu.return_([])
 
 
+def _read_only(function: ir.Operation) -> set[ir.Value]:
+    """Arguments that nothing in the function writes: only loads and inputs of linalg.generic use them."""
+
+    def reads(use: ir.OpOperand) -> bool:
+        op = use.owner.operation
+        if op.name == "memref.load":
+            return True
+        inputs = (
+            list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0] if op.name == "linalg.generic" else 0
+        )
+        return use.operand_number < inputs
+
+    return {argument for argument in function.regions[0].blocks[0].arguments if all(map(reads, argument.uses))}
+
+
 class _Outside:
     """What a kernel takes from around it: buffers to pass, ops to repeat, scalars to load."""
 
@@ -175,7 +197,7 @@ class _Outside:
             self.buffers.append(value)
             return
         op = owner.operation
-        if not (op.name in VIEWS or op.name.startswith(REPEATED)):
+        if not self.former.is_repeated(op):
             raise UnsupportedOp(op.name, "a kernel needs its result on the device", target="gpu", where=place(op))
         for operand in captures([op]):
             self.add(operand)

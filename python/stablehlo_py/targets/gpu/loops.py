@@ -16,9 +16,8 @@ from stablehlo_py.targets.gpu.nest import Nest, delinearize, for_each, less, whe
 THREADS = 256  # a block: 8 warps, enough for full occupancy at 64 registers a thread
 
 
-def emit_loops(former: Former, op: ir.Operation) -> None:
+def emit_loops(former: Former, nest: Nest) -> bool:
     """A kernel for any linalg.generic."""
-    nest = Nest(op)
 
     def element(scope: Scope, parallel: Sequence[ir.Value]) -> None:
         loops: list[ir.Value | None] = [None] * len(nest.extents)
@@ -42,7 +41,8 @@ def emit_loops(former: Former, op: ir.Operation) -> None:
         for number, value in zip(outputs, results, strict=True):
             nest.store(scope, number, loops, value)
 
-    launch_elements(former, op, "loops", [nest.extents[d] for d in nest.parallel], element)
+    launch_elements(former, nest.op, "loops", [nest.extents[d] for d in nest.parallel], element, nest.extra)
+    return True
 
 
 def emit_copy(former: Former, op: ir.Operation) -> None:
@@ -61,6 +61,7 @@ def launch_elements(
     kind: str,
     extents: Sequence[int],
     element: Callable[[Scope, Sequence[ir.Value]], None],
+    extra: Sequence[ir.Value] = (),
 ) -> None:
     """A thread per point of an index space; nothing is launched over an empty one."""
     count = 1
@@ -77,4 +78,4 @@ def launch_elements(
         else:
             when(less(linear, count), lambda: element(scope, delinearize(linear, extents)))
 
-    former.launch([op], kind, grid=(-(-count // threads), 1, 1), block=(threads, 1, 1), body=body)
+    former.launch([op], kind, grid=(-(-count // threads), 1, 1), block=(threads, 1, 1), body=body, extra=extra)

@@ -14,11 +14,12 @@ class Nest:
     """The loop nest of a linalg.generic on memrefs.
 
     extents: iterations per loop. parallel, reduction: the numbers of the loops of each kind. operands: inputs, then
-    outputs, each with its map; reads: whether the body uses the operand's element.
+    outputs, each with its map; reads: whether the body uses the operand's element. initial: what the one output
+    holds before, where that is the same value everywhere and need not be stored.
     """
 
-    def __init__(self, op: ir.Operation) -> None:
-        self.op = op
+    def __init__(self, op: ir.Operation, initial: ir.Value | None = None) -> None:
+        self.op, self.initial = op, initial
         self.block = op.regions[0].blocks[0]
         self.operands = list(op.operands)
         self.maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
@@ -32,6 +33,31 @@ class Nest:
     @property
     def inputs(self) -> int:
         return len(self.operands) - self.outputs
+
+    @property
+    def extra(self) -> list[ir.Value]:
+        """What a kernel uses beyond the operands."""
+        return [] if self.initial is None else [self.initial]
+
+    @property
+    def fill(self) -> tuple[ir.Value, ir.Value] | None:
+        """(buffer, value) of a nest that stores one value from outside in a whole buffer."""
+        if self.outputs != 1 or self.reduction or any(self.reads[self.inputs :]) or not self.covers_output:
+            return None
+        value = self.block.operations[len(self.block.operations) - 1].operands[0]
+        if isinstance(value.owner, ir.Block) and value.owner == self.block:
+            value = self.operands[list(self.block.arguments).index(value)]
+            return None if isinstance(value.type, ir.MemRefType) else (self.operands[-1], value)
+        inside = not isinstance(value.owner, ir.Block) and value.owner.operation.block == self.block
+        return None if inside else (self.operands[-1], value)
+
+    @property
+    def covers_output(self) -> bool:
+        """Whether each element of the one output belongs to exactly one iteration of the parallel loops."""
+        results = list(self.maps[-1].results)
+        if not all(isinstance(e, ir.AffineDimExpr) for e in results):
+            return False
+        return self.outputs == 1 and sorted(e.position for e in results) == self.parallel
 
     @property
     def threads(self) -> int:
@@ -52,6 +78,8 @@ class Nest:
 
     def load(self, scope: Scope, number: int, loops: Sequence[ir.Value | None]) -> ir.Value:
         """The element of an operand at the given loop indices; a scalar operand itself."""
+        if number == self.inputs and self.initial is not None:
+            return scope[self.initial]
         operand = scope[self.operands[number]]
         if not isinstance(operand.type, ir.MemRefType):
             return operand
@@ -68,19 +96,28 @@ class Nest:
         self, scope: Scope, elements: Sequence[ir.Value | None], loops: Sequence[ir.Value | None]
     ) -> list[ir.Value]:
         """Inline the body on scalars; the values it yields, one per output."""
+        *ops, end = (view.operation for view in self.block.operations)
+        local = self.inline(scope, elements, loops, ops)
+        return [local[v] for v in end.operands]
+
+    def inline(
+        self,
+        scope: Scope,
+        elements: Sequence[ir.Value | None],
+        loops: Sequence[ir.Value | None],
+        ops: Sequence[ir.Operation],
+    ) -> Scope:
+        """Inline some ops of the body; the scope in which their results are known."""
         local = Scope(dict(scope.values), scope.shared, scope.thread, scope.block)
         for argument, element in zip(self.block.arguments, elements, strict=True):
             if element is not None:
                 local.values[argument] = element
-        for view in self.block.operations:
-            op = view.operation
-            if op.name == "linalg.yield":
-                return [local[v] for v in op.operands]
+        for op in ops:
             if op.name == "linalg.index":
                 local.values[op.results[0]] = loops[ir.IntegerAttr(op.attributes["dim"]).value]
             else:
                 _index_ops(local.clone(op), loops)
-        raise UnsupportedOp(self.op.name, "its body has no linalg.yield", target="gpu", where=place(self.op))
+        return local
 
 
 def _index_ops(op: ir.Operation, loops: Sequence[ir.Value | None]) -> None:
