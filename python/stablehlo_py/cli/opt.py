@@ -256,6 +256,10 @@ class _Run:
         from stablehlo_py.mlir import ir
         from stablehlo_py.reading import diagnose, guard
 
+        if b"mxu." in part.data:
+            from stablehlo_py.dialects import mxu
+
+            mxu.load(context)  # Python has to define it before the parser can meet it
         if not self.options.allow_unregistered_dialect or part.text is None:
             return reading.read_bytes(part.data, self.name, context, part.path)
         # The reader refuses what no pass knows; here the user asked for it.

@@ -172,9 +172,11 @@ def _excerpt(place: Place, sources: dict[str, list[str]]) -> list[str]:
     if not 1 <= place.line <= len(lines):
         return []
     line = lines[place.line - 1]
-    start = max(0, place.column - 100)  # constants make lines of megabytes
+    # Python counts columns from 0, MLIR and editors from 1.
+    column = place.column if place.file.endswith(".py") else max(place.column - 1, 0)
+    start = max(0, column - 100)  # constants make lines of megabytes
     shown = line[start : start + 160].replace("\t", " ")
-    return [f"  {shown}", "  " + " " * (max(place.column, 1) - 1 - start) + "^"]
+    return [f"  {shown}", "  " + " " * (column - start) + "^"]
 
 
 def _read_lines(file: str) -> list[str]:

@@ -86,8 +86,8 @@ def test_renders_what_has_no_place_or_no_source(tmp_path):
     assert render(Diagnostic("error", "bad", "-:99:1"), {"-": ["x"]}, name="a.mlir") == "a.mlir:99:1: error: bad"
     file = tmp_path / "net.py"
     file.write_text("x = 1\n")
-    assert render(Diagnostic("warning", "hm", f"{file}:1:5"), {}).splitlines() == [
-        f"{file}:1:5: warning: hm",
+    assert render(Diagnostic("warning", "hm", f"{file}:1:4"), {}).splitlines() == [
+        f"{file}:1:4: warning: hm",
         "  x = 1",
         "      ^",
     ]
