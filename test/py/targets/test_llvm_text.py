@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import time
 
-from llvmlite import binding
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from stablehlo_py import mlir
 from stablehlo_py.errors import UnsupportedOp

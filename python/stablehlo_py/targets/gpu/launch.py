@@ -161,12 +161,14 @@ def _read_only(function: ir.Operation) -> set[ir.Value]:
         op = use.owner.operation
         if op.name == "memref.load":
             return True
-        inputs = (
-            list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0] if op.name == "linalg.generic" else 0
-        )
-        return use.operand_number < inputs
+        return op.name == "linalg.generic" and use.operand_number < _segments(op)[0]
 
     return {argument for argument in function.regions[0].blocks[0].arguments if all(map(reads, argument.uses))}
+
+
+def _segments(op: ir.Operation) -> list[int]:
+    """How many inputs and outputs a structured op has."""
+    return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
 
 
 class _Outside:

@@ -24,6 +24,7 @@ def emit_loops(former: Former, nest: Nest) -> bool:
         for dim, index in zip(nest.parallel, parallel, strict=True):
             loops[dim] = index
         outputs = range(nest.inputs, len(nest.operands))
+        # what a loop hands on; without one, what the body reads
         carried = [n for n in outputs if nest.reads[n] or nest.reduction]
         start = [nest.load(scope, n, loops) for n in carried]
 
@@ -34,10 +35,7 @@ def emit_loops(former: Former, nest: Nest) -> bool:
             read = dict(zip(carried, accumulators, strict=True))
             return nest.body(scope, [*inputs, *(read.get(n) for n in outputs)], loops)
 
-        if nest.reduction:
-            results = for_each([nest.extents[d] for d in nest.reduction], start, step)
-        else:
-            results = step([], start)
+        results = for_each([nest.extents[d] for d in nest.reduction], start, step)
         for number, value in zip(outputs, results, strict=True):
             nest.store(scope, number, loops, value)
 

@@ -10,11 +10,14 @@ No neutral element is needed: there are never more threads than elements. The or
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf, vector
 from stablehlo_py.targets.gpu.launch import Former, Scope, constant
 from stablehlo_py.targets.gpu.nest import Nest, delinearize, when
+
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 WARP = 32
 THREADS = 256  # at most: eight warps, whose results one thread can add up
@@ -156,7 +159,7 @@ def _reduce(nest: Nest, reduction: Reduction, scope: Scope, length: int, threads
     when(arith.cmpi(arith.CmpIPredicate.eq, scope.thread, constant(0)), finish)
 
 
-def _across_warps(scope: Scope, value: ir.Value, warps: int, combine) -> ir.Value:  # noqa: ANN001 - (Value, Value) -> Value
+def _across_warps(scope: Scope, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
     """Every thread's combination of the values that the first lanes of all warps hold."""
     if warps == 1:
         return value
