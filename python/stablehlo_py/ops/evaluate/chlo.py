@@ -8,7 +8,7 @@ from scipy import special
 from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.ops.evaluate.numeric import bits_of, element_of, from_bits, total_order
-from stablehlo_py.ops.evaluate.pointwise import POINTWISE, Row, pointwise, register_rows
+from stablehlo_py.ops.evaluate.pointwise import Row, pointwise, register_rows
 from stablehlo_py.ops.evaluate.shape import broadcast
 
 
@@ -114,12 +114,14 @@ def bits_of_ordered(x: np.ndarray) -> np.ndarray:
 # --- forms that broadcast
 
 
-def _broadcasting(rule: Rule) -> Rule:
+def _broadcasting(name: str) -> Rule:
     def evaluate_broadcasting(op: Op, *operands: np.ndarray) -> np.ndarray:
         rank = max(x.ndim for x in operands)
         dimensions = op.ints("broadcast_dimensions")
         if dimensions:
             operands = tuple(_raised(x, rank, dimensions) for x in operands)
+        rule = evaluate.find(name)
+        assert rule is not None  # the names are those of the tables below
         return rule(op, *np.broadcast_arrays(*operands))
 
     return evaluate_broadcasting
@@ -129,18 +131,33 @@ def _raised(x: np.ndarray, rank: int, dimensions: tuple[int, ...]) -> np.ndarray
     if x.ndim in (0, rank):
         return x
     shape = [1] * rank
-    for d, size in zip(dimensions, x.shape):
+    for d, size in zip(dimensions, x.shape, strict=True):
         shape[d] = size
     return broadcast(x, shape, dimensions)
 
 
-_STABLEHLO_FORMS = (
-    "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
-    "shift_right_arithmetic shift_right_logical subtract xor"
-).split()
+_OF_STABLEHLO = (
+    "add",
+    "and",
+    "atan2",
+    "compare",
+    "complex",
+    "divide",
+    "maximum",
+    "minimum",
+    "multiply",
+    "or",
+    "power",
+    "remainder",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "subtract",
+    "xor",
+)
+_OF_CHLO = ("next_after", "polygamma", "zeta")
 
-for _name in _STABLEHLO_FORMS:
-    evaluate.add(f"chlo.broadcast_{_name}", _broadcasting(evaluate.find(f"stablehlo.{_name}")))
-for _name in ("next_after", "polygamma", "zeta"):
-    evaluate.add(f"chlo.broadcast_{_name}", _broadcasting(evaluate.find(f"chlo.{_name}")))
-POINTWISE.update(f"chlo.broadcast_{name}" for name in _STABLEHLO_FORMS)
+for _prefix, _names in (("stablehlo", _OF_STABLEHLO), ("chlo", _OF_CHLO)):
+    for _name in _names:
+        pointwise(f"chlo.broadcast_{_name}")(_broadcasting(f"{_prefix}.{_name}"))

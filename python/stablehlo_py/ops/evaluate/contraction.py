@@ -48,7 +48,7 @@ def contract(lhs: np.ndarray, rhs: np.ndarray, dims: DotDims, result: ElementTyp
     product = left.reshape(math.prod(batch), math.prod(rows), depth) @ right.reshape(
         math.prod(batch), depth, math.prod(columns)
     )
-    return summed(product.reshape(*batch, *rows, *columns), result)
+    return summed(product.reshape([*batch, *rows, *columns]), result)
 
 
 @evaluate("stablehlo.dot_general")

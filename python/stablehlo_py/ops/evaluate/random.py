@@ -83,12 +83,15 @@ def _advanced(state: np.ndarray, count: int) -> np.ndarray:
 
 
 def philox_bits(state: np.ndarray, shape: tuple[int, ...], bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """(new state, bits of `shape`) from state [key, counter low, counter high]: four words of 32 bits a counter."""
+    """(new state, bits of `shape`) from state [key, counter low, counter high]: four words of 32 bits a counter.
+
+    A state of two has the key for the counter's high part too.
+    """
     size = int(np.prod(shape))
     words = 2 * size if bits == 64 else size
     count = -(-words // 4)
     key, start = state[0], state[1]
-    top = state[2] if len(state) > 2 else np.uint64(0)
+    top = state[2] if len(state) > 2 else key
     low = start + np.arange(count, dtype=np.uint64)
     high = top + (low < start).astype(np.uint64)
     stream = np.stack(philox_4x32(key, low, high), axis=1)

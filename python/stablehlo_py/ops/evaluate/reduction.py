@@ -12,6 +12,11 @@ from stablehlo_py.ops.evaluate.folding import Arrays, Run, known_body
 from stablehlo_py.ops.evaluate.numeric import narrow, wide
 
 
+# The specification lets the fold be any binary tree that keeps the order. One element after another is what a reader
+# expects; beyond this many it would take too long.
+_LONGEST_IN_SEQUENCE = 1024
+
+
 @evaluate("stablehlo.reduce")
 def evaluate_reduce(op: Op, *operands: np.ndarray, run: Run) -> Arrays:
     """init, then every element in row-major order, folded by the body: [.., k, ..] -> [..]."""
@@ -27,10 +32,21 @@ def evaluate_reduce(op: Op, *operands: np.ndarray, run: Run) -> Arrays:
     shape = [inputs[0].shape[d] for d in kept]
     count = math.prod(inputs[0].shape[d] for d in axes)
     lines = [x.transpose(*sorted(axes), *kept).reshape(count, *shape) for x in inputs]
+    if count > _LONGEST_IN_SEQUENCE:
+        lines, count = _halved(lines, run), 1
     accumulators = tuple(np.broadcast_to(v, shape) for v in inits)
     for i in range(count):
         accumulators = run(0, *accumulators, *[line[i] for line in lines])
     return accumulators
+
+
+def _halved(lines: list[np.ndarray], run: Run) -> list[np.ndarray]:
+    """[n, ..] -> [1, ..] by folding neighbours: a binary tree over the elements in their order."""
+    while (count := len(lines[0])) > 1:
+        even = count // 2 * 2
+        pairs = run(0, *[x[0:even:2] for x in lines], *[x[1:even:2] for x in lines])
+        lines = [np.concatenate([pair, x[even:]]) for pair, x in zip(pairs, lines, strict=True)]
+    return lines
 
 
 @evaluate("stablehlo.map")
