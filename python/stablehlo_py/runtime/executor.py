@@ -33,6 +33,8 @@ from stablehlo_py.runtime.program import (
 RUNTIME_VERSION = 1  # shlo_runtime_version of native/runtime/executor.c
 NO_MEMORY, HOST_FAILED = 1, 2
 
+_word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__
+
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
 
@@ -66,33 +68,33 @@ class Executor:
         self.constants = [_aligned(constant_bytes(constant)) for constant in program.constants]
         self.argument_bytes = [ty.bytes for ty in program.arguments]
         self.result_bytes = [ty.bytes for ty in program.results]
+        self.load(kernel_addresses)
+
+    def load(self, kernel_addresses: Sequence[int]) -> None:
+        """What a kind of executor makes once of the program and its kernels."""
+        raise NotImplementedError
 
     def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Compute results from arguments, all C-contiguous and of the program's types; HostCallError stops it."""
         raise NotImplementedError
 
-    def addresses(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-        """Where the arrays' memory is, after a check that it is as large as the program will touch."""
-        for arrays, sizes in ((arguments, self.argument_bytes), (results, self.result_bytes)):
-            if [array.nbytes for array in arrays] != sizes or not all(array.flags.c_contiguous for array in arrays):
-                raise ValueError(f"arrays of {sizes} bytes are wanted, contiguous, not {[a.nbytes for a in arrays]}")
-        return [address_of(array) for array in arguments], [address_of(array) for array in results]
+    def addresses(self, arrays: Sequence[np.ndarray], sizes: list[int]) -> list[int]:
+        """Where the arrays' memory is, after a check that it is what the program will touch."""
+        if len(arrays) != len(sizes):
+            raise ValueError(f"{len(sizes)} arrays are wanted, not {len(arrays)}")
+        found = []
+        for array, size in zip(arrays, sizes):  # noqa: B905  checked above; strict costs as much as the rest
+            if array.nbytes != size or not array.flags.c_contiguous:
+                raise ValueError(f"a contiguous array of {size} bytes is wanted, not {array.shape} of {array.dtype}")
+            found.append(address_of(array))
+        return found
 
 
 class NativeExecutor(Executor):
     """Runs the program in native/runtime/executor.c, without the interpreter's lock."""
 
-    def __init__(
-        self,
-        program: Program,
-        kernel_addresses: Sequence[int],
-        host_calls: Sequence[HostFunction] = (),
-        *,
-        plan: Plan | None = None,
-        owner: object = None,
-    ) -> None:
-        super().__init__(program, kernel_addresses, host_calls, plan=plan, owner=owner)
-        library = load_native()
+    def load(self, kernel_addresses: Sequence[int]) -> None:
+        program, library = self.program, load_native()
         if library is None:
             raise OSError("the native runtime library is not there")
         self._run = library.shlo_executor_run
@@ -126,7 +128,8 @@ class NativeExecutor(Executor):
         )
 
     def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        inputs, outputs = self.addresses(arguments, results)
+        inputs = self.addresses(arguments, self.argument_bytes)
+        outputs = self.addresses(results, self.result_bytes)
         status = self._run(self._handle, self._arguments(*inputs), self._results(*outputs))
         if status == NO_MEMORY:
             raise MemoryError(f"no memory for an arena of {self.plan.arena_bytes} bytes")
@@ -151,20 +154,12 @@ class NativeExecutor(Executor):
 class PythonExecutor(Executor):
     """Runs the program's own tree of commands; ten microseconds a command, not ten nanoseconds."""
 
-    def __init__(
-        self,
-        program: Program,
-        kernel_addresses: Sequence[int],
-        host_calls: Sequence[HostFunction] = (),
-        *,
-        plan: Plan | None = None,
-        owner: object = None,
-    ) -> None:
-        super().__init__(program, kernel_addresses, host_calls, plan=plan, owner=owner)
+    def load(self, kernel_addresses: Sequence[int]) -> None:
         self._kernels = [KERNEL(address) for address in kernel_addresses]
 
     def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        inputs, outputs = self.addresses(arguments, results)
+        inputs = self.addresses(arguments, self.argument_bytes)
+        outputs = self.addresses(results, self.result_bytes)
         arena = _aligned_empty(self.plan.arena_bytes)
         base = address_of(arena)
         memory: list[int] = []
@@ -254,7 +249,7 @@ def address_of(array: np.ndarray) -> int:
     """Where an array's memory starts."""
     # PyArrayObject starts with the data pointer after the object's head, an ABI that numpy keeps; six times faster
     # than array.ctypes.data, which counts when a whole program takes two microseconds.
-    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+    return _word_at(id(array) + _HEAD).value
 
 
 def _aligned_empty(size: int) -> np.ndarray:
