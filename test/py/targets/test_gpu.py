@@ -11,10 +11,9 @@ from stablehlo_py.errors import CompileError, UnsupportedOp
 from stablehlo_py.machine.gpu import gpu_chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.gpu import GpuProgram, compile_ptx
-from stablehlo_py.targets.gpu.ptx import assemble, find_libdevice, find_ptxas
+from stablehlo_py.targets.gpu.ptx import assemble, find_ptxas
 from stablehlo_py.targets.gpu.simulate import simulate
 
-needs_libdevice = pytest.mark.skipif(find_libdevice() is None, reason="NVIDIA's libdevice.10.bc is not installed")
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas of the CUDA toolkit is not installed")
 
 
@@ -153,7 +152,6 @@ def test_a_reduction_of_two_operands_takes_the_general_emitter(rng: np.random.Ge
     np.testing.assert_array_equal(index, a.argmax(1))
 
 
-@needs_libdevice
 def test_softmax(rng: np.random.Generator) -> None:
     source = """func.func @main(%a: tensor<4x130xf32>) -> tensor<4x130xf32> {
       %low = stablehlo.constant dense<0xFF800000> : tensor<f32>

@@ -36,33 +36,71 @@ def llvm_to_ptx(text: str, chip: GpuChip) -> str:
     machine = binding.Target.from_triple(TRIPLE).create_target_machine(cpu=chip.name, features=f"+ptx{chip.ptx}", opt=3)
     module.triple, module.data_layout = TRIPLE, str(machine.target_data)
     if "@__nv_" in text:
-        _link_libdevice(module)
+        _link_device_functions(module)
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
 
 
-def _link_libdevice(module: binding.ModuleRef) -> None:
-    path = find_libdevice()
-    if path is None:
-        names = sorted(f.name for f in module.functions if f.name.startswith("__nv_"))
-        raise UnsupportedOp(
-            "math",
-            f"{', '.join(names)} of NVIDIA's libdevice.10.bc is needed, which is not found",
-            target="gpu",
-            hint="install the CUDA toolkit or the extra [gpu], or set CUDA_HOME",
-        )
-    own = {f.name for f in module.functions if not f.is_declaration}
+# Functions of libdevice that are one intrinsic, with their number of arguments: no need for the library itself.
+_INTRINSICS = {
+    "fabs": ("fabs", 1),
+    "sqrt": ("sqrt", 1),
+    "floor": ("floor", 1),
+    "ceil": ("ceil", 1),
+    "trunc": ("trunc", 1),
+    "rint": ("roundeven", 1),
+    "copysign": ("copysign", 2),
+    "fma": ("fma", 3),
+}
+
+
+def _link_device_functions(module: binding.ModuleRef) -> None:
+    """Define what the module calls of libdevice: by intrinsics where that is all, else from the library."""
     wanted = {f.name for f in module.functions if f.name.startswith("__nv_")}
-    library = binding.parse_bitcode(path.read_bytes())
+    definitions = []
+    for stem, (intrinsic, count) in _INTRINSICS.items():
+        for suffix, ty, width in (("f", "float", "f32"), ("", "double", "f64")):
+            name = f"__nv_{stem}{suffix}"
+            if name in wanted:
+                wanted.remove(name)
+                arguments = ", ".join(f"{ty} %x{i}" for i in range(count))
+                types = ", ".join([ty] * count)
+                definitions.append(
+                    f"declare {ty} @llvm.{intrinsic}.{width}({types})\n"
+                    f"define {ty} @{name}({arguments}) alwaysinline {{\n"
+                    f"  %y = call {ty} @llvm.{intrinsic}.{width}({arguments})\n  ret {ty} %y\n}}\n"
+                )
+    if definitions:
+        _link(module, binding.parse_assembly("\n".join(definitions)))
+    if wanted:
+        _link(module, _libdevice(wanted))
+
+
+def _link(module: binding.ModuleRef, library: binding.ModuleRef) -> None:
+    """Link a library in; its functions become internal."""
+    own = {f.name for f in module.functions if not f.is_declaration}
     library.triple, library.data_layout = module.triple, module.data_layout
-    missing = wanted - {f.name for f in library.functions}
-    if missing:
-        raise UnsupportedOp("math", f"libdevice has no {', '.join(sorted(missing))}", target="gpu")
     module.link_in(library)
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = "internal"
+
+
+def _libdevice(wanted: set[str]) -> binding.ModuleRef:
+    path = find_libdevice()
+    if path is None:
+        raise UnsupportedOp(
+            "math",
+            f"{', '.join(sorted(wanted))} of NVIDIA's libdevice.10.bc is needed, which is not found",
+            target="gpu",
+            hint="install the CUDA toolkit or the extra [gpu], or set CUDA_HOME",
+        )
+    library = binding.parse_bitcode(path.read_bytes())
+    missing = wanted - {f.name for f in library.functions}
+    if missing:
+        raise UnsupportedOp("math", f"libdevice has no {', '.join(sorted(missing))}", target="gpu")
+    return library
 
 
 @functools.cache
