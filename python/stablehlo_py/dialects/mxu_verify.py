@@ -228,10 +228,8 @@ class _Walk:
         self.read(op, source)
         self.check_contracted(op, source, 1 if transposed else 0)
         tile = ir.RankedTensorType(ir.TypeAttr(mxu.WeightsType(op.results[0].type).tensor).value).shape
-        if list(tile) != [self.chip.mxu_dim, self.chip.mxu_dim]:
-            raise _Broken(
-                op, f"pushes a tile of {list(tile)}; a matrix unit of {self.chip.name} is {self.chip.mxu_dim} square"
-            )
+        if list(tile) != [self.chip.weight_tile] * 2:
+            raise _Broken(op, f"pushes a tile of {list(tile)}; {self.chip.name} takes {self.chip.weight_tile} square")
         if any(size % t for size, t in zip(_tensor(source).shape, tile, strict=True)):
             raise _Broken(op, f"cuts a block of {_tensor(source)} into tiles of {list(tile)}")
 

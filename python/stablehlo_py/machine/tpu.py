@@ -27,7 +27,6 @@ class Calibration:
     mxu_efficiency: float  # share of the issue slots that the matrix units really get
     hbm_efficiency: float  # share of the nominal HBM bandwidth that transfers reach
     overlap_rate: float  # speed of MXU and DMA, each, while both are busy (they share the ports of VMEM)
-    block_seconds: float  # a grid step of its own: scalar code, issue of transfers, semaphores
     fitted_on: str = ""
     folds: tuple[float, ...] = ()  # mean absolute percentage error on each held-out fold
 
@@ -40,6 +39,7 @@ class Chip:
     cores: int
     mxus: int  # matrix units of a core
     mxu_dim: int  # rows and columns of one matrix unit
+    weight_tile: int  # rows and columns of the weights that one push loads: a part of a unit can work on its own
     rows_per_cycle: int  # rows of activations that one matrix unit takes per cycle
     push_rows_per_cycle: int  # rows of weights that one matrix unit takes per cycle
     lanes: int
@@ -53,8 +53,14 @@ class Chip:
     hbm_bytes: int
     hbm_bytes_per_second: float
     cmem_bytes_per_second: float
+    dma_issue_cycles: float  # a queue is busy with each transfer for so long, beside moving its bytes
     int8_rate: float  # speed of int8 products, bf16 being 1
     calibration: Calibration
+
+    @property
+    def tiles_at_once(self) -> int:
+        """Weight tiles that all units of a core hold."""
+        return self.mxus * (self.mxu_dim // self.weight_tile) ** 2
 
     @property
     def macs_per_cycle(self) -> int:
@@ -89,27 +95,30 @@ class Chip:
 
 # Fitted by `python -m stablehlo_py.targets.tpu.calibrate` on measured products of a whole chip, 5-fold cross-validated.
 _V4_FIT = Calibration(
-    launch_seconds=1.3e-6,
-    mxu_efficiency=0.97,
-    hbm_efficiency=0.95,
-    overlap_rate=0.68,
-    block_seconds=0.0,
+    launch_seconds=0.837e-6,
+    mxu_efficiency=0.981,
+    hbm_efficiency=0.969,
+    overlap_rate=0.777,
+    fitted_on="30 bf16 products on v4-megacore",
+    folds=(9.1, 8.6, 9.8, 4.3, 4.4),
 )
 _V6E_FIT = Calibration(
-    launch_seconds=1.0e-6,
-    mxu_efficiency=0.94,
-    hbm_efficiency=1.0,
-    overlap_rate=0.67,
-    block_seconds=0.0,
+    launch_seconds=0.66e-6,
+    mxu_efficiency=0.943,
+    hbm_efficiency=0.994,
+    overlap_rate=0.725,
+    fitted_on="34 bf16 products on v6e",
+    folds=(8.8, 16.2, 6.4, 8.1, 5.1),
 )
-# No measured products of these chips were at hand: v6e's constants stand in, [assumed].
-_V5_FIT = dataclasses.replace(_V6E_FIT, fitted_on="not fitted: the constants of v6e")
+# No measured products of these chips were at hand. Their arrays are v4's, so v4's constants stand in: [assumed].
+_V5_FIT = dataclasses.replace(_V4_FIT, fitted_on="not fitted: the constants of v4, whose arrays they have", folds=())
 
 V4 = Chip(
     name="v4",
     cores=1,
     mxus=4,  # [info] [docs]
     mxu_dim=128,  # [info]
+    weight_tile=128,  # the whole unit
     rows_per_cycle=1,  # [derived] 275e12 / 2 cores / (2 * 4 * 128 * 128) = 1.05 GHz at one row per cycle
     push_rows_per_cycle=2,  # [xla] 8x4096x4096 costs (19329 - 1680) * 4 / 1024 = 69 cycles per 128-row weight tile
     lanes=128,  # [info]
@@ -123,6 +132,7 @@ V4 = Chip(
     hbm_bytes=17_200_000_000,  # [info] half of the chip's 32 GiB
     hbm_bytes_per_second=614.4e9,  # [docs] 1228.8 GB/s a chip, halved [derived]
     cmem_bytes_per_second=4 * 614.4e9,  # [assumed]
+    dma_issue_cycles=64,  # [assumed]
     int8_rate=1.0,  # [docs] "275 TFLOPS bf16 or int8"
     calibration=_V4_FIT,
 )
@@ -132,6 +142,7 @@ V5E = Chip(
     cores=1,
     mxus=4,  # [info]
     mxu_dim=128,  # [info]
+    weight_tile=128,  # the whole unit
     rows_per_cycle=1,  # [derived] as for v4
     push_rows_per_cycle=4,  # [xla] 8x4096x4096: (13048 - 4098) * 4 / 1024 = 35 cycles per 128-row weight tile
     lanes=128,  # [info]
@@ -145,6 +156,7 @@ V5E = Chip(
     hbm_bytes=17_200_000_000,  # [info]
     hbm_bytes_per_second=819e9,  # [docs]
     cmem_bytes_per_second=0.0,
+    dma_issue_cycles=64,  # [assumed]
     int8_rate=2.0,  # [docs] 393 TOPS
     calibration=_V5_FIT,
 )
@@ -161,8 +173,9 @@ V6E = V5E.replace(
     name="v6e",
     mxus=2,  # [info] [docs]
     mxu_dim=256,  # [info]
+    weight_tile=128,  # [derived] 3325x96x3260 measures 5.38 us: with 256 columns at a time it would be 6.2 us at peak
     rows_per_cycle=2,  # [derived] 918e12 / (2 * 2 * 256 * 256) would be 3.5 GHz at one row per cycle
-    push_rows_per_cycle=2,  # [derived] 5x3517x4199 measures 9.98 us: 119 weight tiles a unit at 128 cycles each
+    push_rows_per_cycle=1,  # [derived] 5x3517x4199 measures 9.98 us: 116 weight tiles a part at 128 cycles each
     clock_hz=1.751e9,  # [derived] 918e12 / (2 * 2 * 256 * 256 * 2)
     vmem_bytes=128 * MIB,  # [info]
     vmem_limit_bytes=32 * MIB,  # [xla] the largest kernel seen used 30.1 MiB

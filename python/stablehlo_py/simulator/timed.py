@@ -1,6 +1,6 @@
 """How long an mxu program takes: its commands under the hazards of its buffers, through the event simulation.
 
-A program's order gives the order on each unit. A command starts as soon as its unit is free and its hazards are gone: the
+A program's order gives the order on each unit (vector code is scheduled a little ahead). A command starts as soon as its unit is free and its hazards are gone: the
 block that it reads has arrived, the copy of the buffer that it overwrites has been read. So one copy of a buffer means no
 overlap, two mean that the next transfer runs behind the current work.
 
@@ -110,8 +110,8 @@ class _Commands:
         self.current = dict.fromkeys(program.allocations, 0)
         self.body(program.body)
 
-    def add(self, unit: int, work: float, after: Sequence[int], label: str, moved: int = 0) -> int:
-        self.commands.append(events.Command(unit, work, tuple(after), label, moved))
+    def add(self, unit: int, work: float, after: Sequence[int], label: str, moved: int = 0, delay: float = 0.0) -> int:
+        self.commands.append(events.Command(unit, work, tuple(after), label, moved, delay))
         return len(self.commands) - 1
 
     def copy(self, buffer: p.Buffer) -> _Copy:
@@ -140,15 +140,14 @@ class _Commands:
             case p.DmaStart():
                 self.transfer(node)
             case p.Mask():
-                number = node.block(*(self.index[i] for i in node.indices))[-len(node.target.shape) :][node.dim]
-                if (number + 1) * node.target.shape[node.dim] > node.limit:
-                    self.work(events.VPU, self.vector(node.target), [node.target], node.target, "mask")
+                self.mask(node)
             case p.Fill():
-                self.work(events.VPU, self.vector(node.target), [], node.target, "fill")
+                # The first sums are written, not added, so nothing has to be set; they only need a free copy.
+                self.next_copy(node.target)
             case p.Pop():
+                cycles = units.pop_cycles(*node.acc.shape, self.chip)
                 drain = units.fill_drain_cycles(self.chip)
-                cycles = units.pop_cycles(_elements(node.acc), self.chip)
-                self.work(events.VPU, drain + cycles, [node.acc], node.target, f"pop {node.target.name}")
+                self.work(events.VPU, cycles, [node.acc], node.target, f"pop {node.target.name}", delay=drain)
             case p.Vector():
                 self.work(events.VPU, self.vector(node.target), list(node.sources), node.target, node.function)
             case p.Reduce():
@@ -167,6 +166,18 @@ class _Commands:
     def vector(self, buffer: p.Buffer) -> float:
         return units.vector_cycles(_elements(buffer), self.chip)
 
+    def mask(self, node: p.Mask) -> None:
+        """Only the part of an edge block from the tile on that the limit falls into."""
+        size = node.target.shape[node.dim]
+        number = node.block(*(self.index[i] for i in node.indices))[-len(node.target.shape) :][node.dim]
+        behind = (number + 1) * size - node.limit
+        if behind <= 0:
+            return
+        tile = self.chip.lanes if node.dim == len(node.target.shape) - 1 else self.chip.sublanes
+        touched = min(size, -(-behind // tile) * tile) * _elements(node.target) // size
+        cycles = units.vector_cycles(touched, self.chip)
+        self.work(events.VPU, cycles, [node.target], node.target, f"mask {node.target.name}")
+
     def loop(self, node: p.Loop) -> None:
         ranges = []
         for d, bound in enumerate(node.bounds):
@@ -177,12 +188,21 @@ class _Commands:
                 self.index[number] = value
             self.body(node.body)
 
-    def work(self, unit: int, cycles: float, sources: list[p.Buffer], target: p.Buffer, label: str) -> None:
+    def work(
+        self,
+        unit: int,
+        cycles: float,
+        sources: list[p.Buffer],
+        target: p.Buffer,
+        label: str,
+        *,
+        delay: float = 0.0,
+    ) -> None:
         """A command that reads buffers and writes one: the next copy of it, or the current one where it also reads it."""
         reads = [self.copy(source) for source in sources]
         target_copy = self.copy(target) if target in sources else self.next_copy(target)
         after = [r.writer for r in reads if r.writer is not None]
-        number = self.add(unit, cycles, [*after, *target_copy.hazards()], label)
+        number = self.add(unit, cycles, [*after, *target_copy.hazards()], label, delay=delay)
         for read in reads:
             read.readers.append(number)
         target_copy.writer, target_copy.readers = number, []
@@ -206,9 +226,10 @@ class _Commands:
 
     def way(self, node: p.DmaStart, moved: int) -> tuple[int, float]:
         """The queue of a transfer and its cycles alone."""
+        issue = self.chip.dma_issue_cycles
         if node.large.space == "cmem":
-            return events.DMA_CMEM, moved * self.chip.clock_hz / self.chip.cmem_bytes_per_second
-        return events.DMA_IN if node.inward else events.DMA_OUT, moved / self.chip.hbm_bytes_per_cycle
+            return events.DMA_CMEM, issue + moved * self.chip.clock_hz / self.chip.cmem_bytes_per_second
+        return events.DMA_IN if node.inward else events.DMA_OUT, issue + moved / self.chip.hbm_bytes_per_cycle
 
     def passes(self, loop: p.Loop) -> None:
         push, matmul = loop.body

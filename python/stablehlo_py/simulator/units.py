@@ -23,15 +23,15 @@ def pass_cycles(rows: int, tiles: int, chip: Chip, element: ElementType, passes:
     While a tile's rows stream, the next tile's weights are pushed into the shadow registers: the slower of both counts.
     """
     stream = rows / chip.rows_per_cycle
-    push = chip.mxu_dim / chip.push_rows_per_cycle
-    turns = math.ceil(tiles / chip.mxus)
+    push = chip.weight_tile / chip.push_rows_per_cycle
+    turns = math.ceil(tiles / chip.tiles_at_once)
     rate = chip.int8_rate if element.bits <= 8 else 1.0
     return turns * max(stream, push) * passes / rate
 
 
 def fill_drain_cycles(chip: Chip) -> int:
     """From the first row in to the last sum out, beyond the rows themselves: once for each chain of passes."""
-    return 2 * chip.mxu_dim - 1
+    return 2 * chip.weight_tile - 1
 
 
 def vector_cycles(elements: int, chip: Chip, operations: int = 1) -> float:
@@ -39,9 +39,13 @@ def vector_cycles(elements: int, chip: Chip, operations: int = 1) -> float:
     return elements * operations / chip.vpu_alus
 
 
-def pop_cycles(elements: int, chip: Chip) -> float:
-    """Accumulators out of the unit and rounded: two registers of 8 x 128 per cycle."""
-    return elements / (2 * chip.lanes * chip.sublanes)
+def pop_cycles(rows: int, columns: int, chip: Chip) -> float:
+    """The accumulators of the last weight tiles out of the units: all others leave while the next tiles stream.
+
+    The vector unit takes two registers of 8 x 128 per cycle.
+    """
+    columns = min(columns, chip.weight_tile * chip.tiles_at_once)
+    return rows * columns / (2 * chip.lanes * chip.sublanes)
 
 
 def cross_lane_cycles(elements: int, chip: Chip) -> float:

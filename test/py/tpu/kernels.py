@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from stablehlo_py.core.types import element_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.mlir import ir, new_context

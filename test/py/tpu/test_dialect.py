@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+
 from stablehlo_py import resources
 from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.mxu_export import irdl_text, main

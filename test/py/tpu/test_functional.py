@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+
 from stablehlo_py.core.types import element_type
 
 from .kernels import compile_text, product_text, small_integers

@@ -1,4 +1,4 @@
-"""mxu-double-buffer: buffers that transfers fill or empty get a second copy, so that the next transfer runs behind the work."""
+"""mxu-double-buffer: buffers get a second copy, so that the next transfer runs behind the work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stablehlo_py.targets.tpu import emit
 
 @dataclass(frozen=True)
 class MxuDoubleBuffer(Pass):
-    """Give the buffers of transfers two copies, inputs first, as far as VMEM goes, and place all buffers anew.
+    """Give buffers two copies as far as VMEM goes: those that are loaded, then stored, then accumulators.
 
     vmem_limit: bytes for the blocks of one kernel; 0 takes the chip's own limit.
     """
@@ -31,16 +31,15 @@ class MxuDoubleBuffer(Pass):
 
 
 def double_buffer(kernel: ir.Operation, limit: int) -> None:
-    """Two copies for the buffers that `dma_start` touches, while all fit into `limit` bytes."""
+    """Two copies for targets and sources of transfers and for accumulators, while all fit into `limit` bytes."""
     allocations = emit.operations_named(kernel, "mxu.alloc")
     sizes = [_bytes(allocation) for allocation in allocations]
     copies = [1] * len(allocations)
     total = sum(sizes)
-    for wanted in ("mxu.dma_start:1", "mxu.dma_start:0"):  # targets of transfers, then their sources
+    for use in (("mxu.dma_start", 1), ("mxu.dma_start", 0), ("mxu.fill", 0)):
         for i, allocation in enumerate(allocations):
-            name, position = wanted.split(":")
-            uses = [(use.owner.operation.name, use.operand_number) for use in allocation.results[0].uses]
-            if (name, int(position)) in uses and total + sizes[i] <= limit:
+            uses = [(u.owner.operation.name, u.operand_number) for u in allocation.results[0].uses]
+            if use in uses and total + sizes[i] <= limit:
                 copies[i] = 2
                 total += sizes[i]
     offset = 0

@@ -184,7 +184,7 @@ class _Product:
 
     def passes(self, lhs_block: ir.Value, rhs_block: ir.Value, acc: ir.Value) -> None:
         """All weight tiles of the block, k slowest: each column of tiles takes its sums in the order of k."""
-        dim = self.chip.mxu_dim
+        dim = self.chip.weight_tile
         inner, (k, n) = self.loop([self.bk // dim, self.bn // dim])
         tile = TensorType((dim, dim), self.rhs.element)
         with inner:

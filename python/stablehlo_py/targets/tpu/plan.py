@@ -108,8 +108,7 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     """The best plan of one split and loop order: all candidates at once, as arrays."""
     cores_m, cores_n = (chip.cores, 1) if split == "m" else (1, chip.cores)
     row_unit = max(chip.sublanes, 32 // product.out.bits * chip.sublanes)
-    unit_k = chip.mxu_dim
-    unit_n = chip.mxu_dim
+    unit_k = unit_n = chip.weight_tile
     tm, bm = _cuts(product.m, cores_m, chip.lanes if product.lhs_t else row_unit)
     tn, bn = _cuts(product.n, cores_n, unit_n)
     tk, bk = _cuts(product.k, 1, unit_k)
@@ -127,11 +126,14 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     fits = vmem <= limit
 
     steps = product.b * tm * tn * tk
-    tiles = (bk // chip.mxu_dim) * (bn // chip.mxu_dim)
-    stream = np.maximum(bm / chip.rows_per_cycle, chip.mxu_dim / chip.push_rows_per_cycle)
+    tiles = (bk // chip.weight_tile) * (bn // chip.weight_tile)
+    stream = np.maximum(bm / chip.rows_per_cycle, chip.weight_tile / chip.push_rows_per_cycle)
     rate = chip.int8_rate if product.lhs.bits <= 8 else 1.0
-    compute = steps * np.ceil(tiles / chip.mxus) * stream * product.passes / rate / chip.calibration.mxu_efficiency
-    pops = product.b * tm * tn * (2 * chip.mxu_dim + 1.5 * bm * bn / (2 * chip.lanes * chip.sublanes))
+    compute = (
+        steps * np.ceil(tiles / chip.tiles_at_once) * stream * product.passes / rate / chip.calibration.mxu_efficiency
+    )
+    pop = bm * np.minimum(bn, chip.weight_tile * chip.tiles_at_once) / (2 * chip.lanes * chip.sublanes)
+    pop = pop + 2 * chip.weight_tile
 
     # A block that stays the same from one step to the next is not loaded again.
     lhs_loads = product.b * tm * tk * np.where((tk == 1) & (order == "mn"), 1, tn)
@@ -139,13 +141,19 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     lhs_bytes = lhs_loads * lhs_block if spaces[0] == "hbm" else 0.0 * steps
     rhs_bytes = rhs_loads * rhs_block if spaces[1] == "hbm" else 0.0 * steps
     out_bytes = product.b * tm * tn * bm * bn * out_size
-    transfer = (lhs_bytes + rhs_bytes + out_bytes) / chip.hbm_bytes_per_cycle
+    hbm_loads = (spaces[0] == "hbm") * lhs_loads + (spaces[1] == "hbm") * rhs_loads + product.b * tm * tn
+    transfer = (lhs_bytes + rhs_bytes + out_bytes) / chip.hbm_bytes_per_cycle + chip.dma_issue_cycles * hbm_loads
+    cmem = (spaces[0] == "cmem") * lhs_loads * lhs_block + (spaces[1] == "cmem") * rhs_loads * rhs_block
+    cmem_loads = (spaces[0] == "cmem") * lhs_loads + (spaces[1] == "cmem") * rhs_loads
+    cmem_rate = max(chip.cmem_bytes_per_second, 1.0) / chip.clock_hz
     first = ((spaces[0] == "hbm") * lhs_block + (spaces[1] == "hbm") * rhs_block) / chip.hbm_bytes_per_cycle
+    first = np.maximum(first, ((spaces[0] == "cmem") * lhs_block + (spaces[1] == "cmem") * rhs_block) / cmem_rate)
     last = bm * bn * out_size / chip.hbm_bytes_per_cycle
     slower, faster = np.maximum(compute, transfer), np.minimum(compute, transfer)
-    # What is not overlapped at all: the first load, the last store, and the pops where the output has one copy.
-    time = slower + (1 / chip.calibration.overlap_rate - 1) * faster + first + last + pops
-    time = time + np.where(out_copies == 1, out_bytes / chip.hbm_bytes_per_cycle, 0.0)
+    # What is not overlapped at all: the first load, the last pop and store; with one copy of the output, all of them.
+    time = slower + (1 / chip.calibration.overlap_rate - 1) * faster
+    time = np.maximum(time, cmem / cmem_rate + chip.dma_issue_cycles * cmem_loads) + first + pop + last
+    time = time + np.where(out_copies == 1, (product.b * tm * tn - 1) * (last + pop), 0.0)
     time = np.where(fits, time, np.inf)
     best = np.unravel_index(int(np.argmin(time)), time.shape)
     if not np.isfinite(time[best]):
