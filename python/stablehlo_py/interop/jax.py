@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
+
+SECONDS = 60
+
 
 def artifact_as_text(data: bytes) -> str | None:
-    """The generic text of a portable artifact or bytecode that jaxlib can read; None without JAX, or when it cannot."""
-    try:
-        from jax.interpreters.mlir import make_ir_context
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import stablehlo
-    except ImportError:
+    """The generic text of a portable artifact or bytecode that jaxlib can read; None without jaxlib, or when it cannot.
+
+    A process of its own does it: damaged bytecode can crash jaxlib.
+    """
+    if importlib.util.find_spec("jaxlib") is None:
         return None
-    context = make_ir_context()
-    with context:
-        try:
-            if b"StableHLO_v" in data[:64]:
-                module = stablehlo.deserialize_portable_artifact(context, data)
-            else:
-                module = ir.Module.parse(data)
-        except (ir.MLIRError, ValueError, RuntimeError):
-            return None
-        return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", "from stablehlo_py.interop import jax; jax.print_standard_input()"]
+    try:
+        child = subprocess.run(command, check=True, input=data, env=environment, capture_output=True, timeout=SECONDS)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return None
+    return child.stdout.decode()
+
+
+def print_standard_input() -> None:
+    """The child's work: bytecode on standard input becomes generic text on standard output."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+    data = sys.stdin.buffer.read()
+    with ir.Context() as context:
+        stablehlo.register_dialect(context)
+        chlo.register_dialect(context)
+        sdy.register_dialect(context)
+        context.load_all_available_dialects()
+        is_artifact = b"StableHLO_v" in data[:64]
+        module = stablehlo.deserialize_portable_artifact(context, data) if is_artifact else ir.Module.parse(data)
+        text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    sys.stdout.buffer.write(text.encode())

@@ -32,6 +32,8 @@ def read_module(source: Any, context: ir.Context) -> ir.Module:  # Any: the kind
     if isinstance(source, Path):
         return _read_file(source, context)
     if isinstance(source, str):
+        if not source or source.isspace():
+            raise BadInput("the input is empty", where="<text>")
         if _LOOKS_LIKE_TEXT.search(source[:100_000]):
             return _read_text(source, "<text>", context)
         return _read_file(Path(source), context)
@@ -90,10 +92,11 @@ def _exported_artifact(data: bytes) -> bytes | None:
 
 def _read_bytecode(data: bytes, name: str, context: ir.Context) -> ir.Module:
     guard.refuse_trapping(data, name)
+    guard.refuse_deep_bytecode(data, name)
     artifact = _ARTIFACT.search(data[:64])
     messages: list[str] = []
     try:
-        with _Lenient(context), context.attach_diagnostic_handler(partial(_keep, messages)):
+        with context.attach_diagnostic_handler(partial(_keep, messages)):
             if artifact is not None:
                 module = stablehlo.deserialize_portable_artifact(context, data)
             else:
@@ -107,7 +110,10 @@ def _read_bytecode(data: bytes, name: str, context: ir.Context) -> ir.Module:
 
 
 def _keep(messages: list[str], diagnostic: Any) -> bool:
-    messages.append(diagnostic.message)
+    try:
+        messages.append(diagnostic.message)
+    except RuntimeError:  # damaged bytecode makes messages that are no UTF-8
+        messages.append("a message that cannot be shown")
     return True
 
 

@@ -25,7 +25,7 @@ ELIDED = "__elided__"
 _BLOB = re.compile(r'(?:"([^"]+)"|([\w$.-]+))\s*:\s*"0x([0-9A-Fa-f]*)"')
 _RESOURCE = re.compile(r'^dense_resource<(?:"([^"]+)"|([^>]+))>')
 
-_RESOURCE_IN_TEXT = re.compile(r'\bdense_resource<(?:"([^"]+)"|([\w$.-]+))>')
+_RESOURCE_IN_TEXT = re.compile(r'dense_resource<(?:"([^"]+)"|([\w$.-]+))>')
 _serial = itertools.count()
 
 Blobs = Callable[[], dict[str, bytes]]
@@ -45,6 +45,8 @@ def with_own_names(body: str) -> tuple[str, dict[str, str]]:
     Names are of the context: the parser would rename what a second module calls the same, and not say how.
     """
     names: dict[str, str] = {}
+    if "dense_resource<" not in body:
+        return body, names
 
     def rename(match: re.Match[str]) -> str:
         old = match[1] or match[2]

@@ -113,6 +113,8 @@ def _excerpt(line: str, column: int) -> str:
 
 
 def _hint(message: str, source: Source, line: str) -> str:
+    if "(tried 'builtin." in message:  # a word without a dialect
+        return "an op is `dialect.name`; is this MLIR?"
     if (unknown := _UNKNOWN_OP.search(message)) is not None:
         return _name_hint(unknown[1] or unknown[2])
     if (unknown := _UNKNOWN_DIALECT.search(message)) is not None:
@@ -199,7 +201,7 @@ _TEXT_KINDS = (
 
 def refuse_other_formats(data: bytes, where: str) -> None:
     """Say what the data is when it is some other well-known thing."""
-    if not data.strip():
+    if not data or data.isspace():
         raise BadInput("the input is empty", where=where)
     for magic, kind, hint in _MAGIC:
         if data.startswith(magic):

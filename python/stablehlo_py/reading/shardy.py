@@ -55,7 +55,7 @@ def _rewrite(text: str, name: str, at: int) -> tuple[str, int]:
         symbol = re.compile(r"\s*(?:private|public|nested)?\s*@(\"[^\"]*\"|[\w$.-]+)\s*=\s*").match(text, at)
         if symbol is None:
             raise ValueError("a mesh without a name")
-        end = _skip_balanced(text, symbol.end())
+        end = _skip_attributes(text, _skip_balanced(text, symbol.end()))
         quoted = symbol[1] if symbol[1].startswith('"') else f'"{symbol[1]}"'
         return f'"sdy.mesh"() {{sym_name = {quoted}}} : () -> ()', end
     if name in _WITH_REGION:
@@ -143,7 +143,7 @@ def _skip_balanced(text: str, at: int) -> int:
 
 
 def _skip_attributes(text: str, at: int) -> int:
-    """Past an attribute dictionary behind a region: it holds shardings only."""
+    """Past an attribute dictionary behind an op: it says nothing that one device needs."""
     after = _skip_blanks(text, at)
     return _skip_balanced(text, after) if text[after : after + 1] == "{" else at
 
