@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from stablehlo_py.cli.opt_flags import PROGRAM, long_flags, make_parser
+
 # The bindings take most of a second to import, so help and wrong usage do without them.
 if TYPE_CHECKING:
     from stablehlo_py.core.diagnostics import Diagnostic
@@ -19,26 +21,17 @@ if TYPE_CHECKING:
     from stablehlo_py.errors import CompileError
     from stablehlo_py.mlir import ir
 
-PROGRAM = "stablehlo-opt"
 FINE, BAD_INPUT, BAD_USAGE = 0, 1, 2
 
 _SPLIT = re.compile(r"^// -----[ \t]*$", re.M)
 _PASS_FLAG = re.compile(r"--([a-z][\w-]*)(?:=(.*))?", re.S)
 _BYTECODE = b"ML\xefR"
 
-_USAGE = """\
-passes are given in one of three ways:
-  --pass-pipeline='func.func(canonicalize,cse),hlo-to-linalg{target=cpu}'
-  --pipeline=cpu [--stop-after=STAGE]
-  --canonicalize --cse --hlo-to-linalg='target=cpu'
-
-exit codes: 0 fine, 1 error in the input, 2 wrong usage"""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; its exit code."""
     try:
-        code = _main(_long_flags(sys.argv[1:] if argv is None else argv))
+        code = _main(long_flags(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -49,55 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _long_flags(argv: Sequence[str]) -> list[str]:
-    """mlir-opt takes `-cse` for `--cse`; so do we."""
-    return [f"-{arg}" if re.match(r"-[a-z][\w-]+", arg) and not arg.startswith("-o") else arg for arg in argv]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        PROGRAM,
-        usage=f"{PROGRAM} [FILE] [options] [passes]",
-        description="Read StableHLO (or any MLIR), run passes written in Python and C++, print the result.",
-        epilog=_USAGE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("file", nargs="?", default="-", metavar="FILE", help="MLIR text or bytecode; - for standard input")
-    add("-o", dest="output", metavar="FILE", help="write there instead of to standard output")
-    add("--pass-pipeline", metavar="TEXT", help="passes in MLIR's grammar")
-    add("--pipeline", metavar="NAME", help="one of our pipelines (cpu, gpu, tpu, ...) or a pipeline file")
-    add("--stop-after", metavar="STAGE", help="stop after this stage of the pipeline")
-    add("--split-input-file", action="store_true", help="take the parts between lines `// -----` one by one")
-    add("--verify-diagnostics", action="store_true", help="compare diagnostics with `expected-error {{...}}` comments")
-    add("--allow-unregistered-dialect", action="store_true", help="read ops that nobody knows")
-    add("--load-pass-plugin", action="append", default=[], metavar="FILE.py", help="import a file that defines passes")
-    add("--list-passes", nargs="?", const="", metavar="WORD", help="list passes (whose name has WORD, with options)")
-    add("--list-pipelines", action="store_true", help="list our pipelines and their stages")
-    add("--emit-bytecode", action="store_true", help="write MLIR bytecode instead of text")
-    add("--mlir-print-op-generic", action="store_true", help="print ops in generic form")
-    add("--mlir-print-debuginfo", action="store_true", help="print locations")
-    add("--mlir-print-local-scope", action="store_true", help="print without aliases")
-    add("--mlir-elide-elementsattrs-if-larger", type=_count, metavar="N", help="print ... for constants larger than N")
-    add("--mlir-print-ir-before-all", action="store_true", help="print the module before every pass")
-    add("--mlir-print-ir-after-all", action="store_true", help="print the module after every pass")
-    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="print it before these passes")
-    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="print it after these passes")
-    add("--mlir-timing", action="store_true", help="print the time of every pass and stage")
-    add("--dump-stages", metavar="DIR", help="write the module after every stage to DIR/NN-stage.mlir")
-    add("--traceback", action="store_true", help="show where in the compiler an internal error happened")
-    return parser
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"a whole number is wanted, not {text!r}")
-    return int(text)
-
-
 def _main(argv: list[str]) -> int:
-    parser = _parser()
+    parser = make_parser()
     options, others = parser.parse_known_args(argv)
     flags = [_PASS_FLAG.fullmatch(other) for other in others]
     for other, flag in zip(others, flags, strict=True):
@@ -121,7 +67,9 @@ def _main(argv: list[str]) -> int:
             sys.stdout.write(listing.pipelines())
             return FINE
         flat = [(flag[1], flag[2] or "") for flag in flags if flag]
-        return _Run(options, _pipeline(options, flat)).all_parts()
+        plan = _pipeline(options, flat)
+        _check_names(options, plan)
+        return _Run(options, plan).all_parts()
     except BadPipeline as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return BAD_USAGE
@@ -149,6 +97,18 @@ def _pipeline(options: argparse.Namespace, flags: list[tuple[str, str]]) -> Pipe
     if options.pass_pipeline is not None:
         return pipeline.Pipeline.of(pipeline.parse(options.pass_pipeline, place="--pass-pipeline"))
     return pipeline.Pipeline.of([pipeline.nested(pipeline.Step(name, text)) for name, text in flags])
+
+
+def _check_names(options: argparse.Namespace, plan: Pipeline) -> None:
+    """Refuse printing flags that name a pass which does not run."""
+    from stablehlo_py.core.options import did_you_mean
+
+    names = {step.name for step in plan.steps}
+    for flag in ("mlir_print_ir_before", "mlir_print_ir_after"):
+        for name in sorted(_chosen(False, getattr(options, flag)) or ()):
+            if name not in names:
+                hint = did_you_mean(name, names) or "--mlir-print-ir-after-all shows what runs"
+                _bad_usage(f"--{flag.replace('_', '-')}={name}: no such pass runs\n  hint: {hint}")
 
 
 @dataclass

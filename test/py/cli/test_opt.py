@@ -69,6 +69,14 @@ def test_reads_and_writes_files(tool, tmp_path):
     assert "stablehlo.add" in (tmp_path / "out.mlir").read_text()
 
 
+def test_one_dash_is_enough_for_long_flags(tool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = tool("-one-shot-bufferize=allow-unknown-ops", "-o", "out.mlir")
+    assert (code, err) == (0, "")
+    assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
+    assert "bufferization.to_tensor" in (tmp_path / "out.mlir").read_text()
+
+
 def test_a_file_that_cannot_be_written(tool, tmp_path):
     code, out, err = tool("-o", str(tmp_path / "no" / "out.mlir"))
     assert (code, out) == (1, "")
@@ -132,6 +140,10 @@ WRONG_USAGE = [
     (("--mlir-elide-elementsattrs-if-larger=x",), "a whole number is wanted, not 'x'"),
     (("--canonicalize=max-iterations",), "pass canonicalize cannot be made"),
     (("--load-pass-plugin=no/such.py",), "there is no such Python file"),
+    (
+        ("--cse", "--mlir-print-ir-after=csee"),
+        "--mlir-print-ir-after=csee: no such pass runs\n  hint: did you mean 'cse'?",
+    ),
     (("-o",), "expected one argument"),
 ]
 

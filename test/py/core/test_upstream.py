@@ -35,6 +35,18 @@ def test_rows_come_back():
     assert len(lines) > 300
 
 
+def test_every_pass_runs_on_its_first_anchor():
+    # Building one is the check: a pass under an op that is not its own is refused.
+    everything: dict[str, list[str]] = {}
+    for name, row in upstream.passes().items():
+        everything.setdefault(row.anchors[0] if row.anchors else "any", []).append(name)
+    text = ",".join(
+        f"{anchor}({','.join(names)})" for anchor, names in everything.items() if anchor != "builtin.module"
+    )
+    with new_context():
+        PassManager.parse(f"builtin.module({','.join(everything['builtin.module'])},{text})")
+
+
 def test_options_with_their_defaults():
     assert "max-iterations=10" in upstream.options_of("canonicalize").split()
     assert upstream.options_of("convert-linalg-to-loops") == ""
