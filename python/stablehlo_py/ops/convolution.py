@@ -75,7 +75,7 @@ def lower_convolution(op: Convolution, lhs: Tensor, rhs: Tensor) -> Tensor:
     kernel = layout.reshape(kernel, (*kernel.shape[:-1], group, kernel.shape[-1] // group))
     outputs = tuple(op.type.shape[d] for d in dims.output_spatial)
     ty = TensorType((batch, *outputs, group, kernel.shape[-1]), op.type.element)
-    result = _sum(op, image, kernel, ty, Loops.of(spatial, group_inside=kernel.shape[-1] == 1), groups > 1)
+    result = _sum(op, image, kernel, ty, Loops.of(spatial, group_inside=kernel.shape[-1] == 1), batch_groups == 1)
 
     result = layout.reshape(result, (batch, *outputs, op.type.shape[dims.output_feature]))
     order = [0] * result.rank
