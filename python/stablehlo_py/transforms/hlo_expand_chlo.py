@@ -12,11 +12,12 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.ops.chlo_functions import CHLO_RULES
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
-# chlo ops that stay for rules of our own, where upstream's expansion is not accurate enough.
-KEEP: set[str] = set()
+# chlo ops that stay for rules of our own, where upstream's expansion is not accurate or not fast enough.
+KEEP = CHLO_RULES | {"chlo.top_k"}
 
 _HIDDEN = "kept."  # kept ops hide in custom calls of this prefix while the C++ pass, which takes no list, runs
 
