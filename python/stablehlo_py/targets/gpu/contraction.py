@@ -48,7 +48,8 @@ class Contraction:
     @property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of a block's tile: smaller where the matrix is."""
-        return tuple(SIDE * min(EACH, -(-size // SIDE)) for size in (self.rows.size, self.columns.size))
+        rows, columns = (SIDE * min(EACH, -(-size // SIDE)) for size in (self.rows.size, self.columns.size))
+        return rows, columns
 
 
 def match_contraction(nest: Nest) -> Contraction | None:

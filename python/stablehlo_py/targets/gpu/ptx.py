@@ -71,17 +71,18 @@ def _link_device_functions(module: binding.ModuleRef) -> None:
                     f"define {ty} @{name}({arguments}) alwaysinline {{\n"
                     f"  %y = call {ty} @llvm.{intrinsic}.{width}({arguments})\n  ret {ty} %y\n}}\n"
                 )
-    if definitions:
-        _link(module, binding.parse_assembly("\n".join(definitions)))
-    if wanted:
-        _link(module, _libdevice(wanted))
-
-
-def _link(module: binding.ModuleRef, library: binding.ModuleRef) -> None:
-    """Link a library in; its functions become internal."""
     own = {f.name for f in module.functions if not f.is_declaration}
-    library.triple, library.data_layout = module.triple, module.data_layout
-    module.link_in(library)
+    libraries = [binding.parse_assembly("\n".join(definitions))] if definitions else []
+    if wanted:
+        libraries.append(_libdevice(wanted))
+    for library in libraries:
+        library.triple, library.data_layout = module.triple, module.data_layout
+        module.link_in(library)
+        _make_internal(module, own)
+
+
+def _make_internal(module: binding.ModuleRef, own: set[str]) -> None:
+    """What was linked in may be inlined and dropped."""
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = "internal"
