@@ -7,8 +7,9 @@ overlap, two mean that the next transfer runs behind the current work.
 All cores of a split do the same work on blocks of the same size (only the last has clipped ones), so the first stands for
 all; bandwidths are given per core.
 
-Regular loop nests are not run to their end: in the steady state the time is linear in each trip count, so a few trips of each
-loop give the time of all. `exact=True` runs everything.
+Regular loop nests are not run to their end: in the steady state the time is linear in each trip count, so a few trips of
+each loop give the time of all, provided that the same resource holds the short run up as the whole. `exact=True` runs
+everything.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.simulator import events, units
 from stablehlo_py.simulator import program as p
 
 FULL_STEPS = 256  # programs with at most so many innermost steps are run whole
-SHORT_TRIPS = (3, 4)  # trips of a long loop that are run, to find the time of one more
+SHORT_TRIPS = 3  # trips of a long loop that are run, and one more to find the time of a trip
+CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut short to stand for the whole
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Time
 
 
 def _totals(spans: Sequence[events.Span]) -> tuple[float, dict[str, float], float]:
-    busy = dict.fromkeys(events.UNITS, 0.0)
+    busy: dict[str, float] = dict.fromkeys(events.UNITS, 0.0)
     for span in spans:
         busy[events.UNITS[span.command.unit]] += span.command.work
     moved = float(sum(span.command.bytes for span in spans if span.command.unit in events.HBM_UNITS))
@@ -61,25 +63,52 @@ def _totals(spans: Sequence[events.Span]) -> tuple[float, dict[str, float], floa
 
 
 def _extrapolate(program: p.Program, chip: Chip, loops: list[p.Loop], launch: float) -> Timed:
-    """Multilinear in the trip counts of the long loops: run each corner of (few, one more) trips."""
-    long = [(loop, d) for loop in loops for d, bound in enumerate(loop.bounds) if bound > SHORT_TRIPS[1]]
+    """The whole from runs cut short, or by a whole run where none that is short is like it."""
+    trips = SHORT_TRIPS
+    long = [(loop, d) for loop in loops for d, bound in enumerate(loop.bounds) if bound > SHORT_TRIPS + 1]
+    while any(loop.bounds[d] > trips + 1 for loop, d in long):
+        result, alike = _from_corners(program, chip, long, trips)
+        if alike:
+            return replace(result, cycles=launch + result.cycles)
+        trips *= 2
+    return time_program(program, chip, exact=True)
+
+
+def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]], trips: int) -> tuple[Timed, bool]:
+    """Multilinear in the trip counts of the long loops: a run for each corner of (trips, one more).
+
+    Also whether the short runs are held up by what holds up the whole.
+    """
+    few = [min(trips, loop.bounds[d] - 1) for loop, d in long]
     cycles, moved = 0.0, 0.0
-    busy = dict.fromkeys(events.UNITS, 0.0)
+    busy: dict[str, float] = dict.fromkeys(events.UNITS, 0.0)
     spans: tuple[events.Span, ...] = ()
+    held_up: list[tuple[str, bool]] = []
     for corner in itertools.product((0, 1), repeat=len(long)):
-        trips = {(id(loop), d): SHORT_TRIPS[c] for (loop, d), c in zip(long, corner, strict=True)}
-        weight = 1.0
-        for (loop, d), c in zip(long, corner, strict=True):
-            beyond = (loop.bounds[d] - SHORT_TRIPS[0]) / (SHORT_TRIPS[1] - SHORT_TRIPS[0])
-            weight *= beyond if c else 1.0 - beyond
-        run = events.simulate(_Commands(program, chip, trips).commands, chip.calibration.overlap_rate)
+        cut = {(id(loop), d): few[i] + corner[i] for i, (loop, d) in enumerate(long)}
+        weight = math.prod(
+            (loop.bounds[d] - few[i]) if corner[i] else 1.0 - (loop.bounds[d] - few[i])
+            for i, (loop, d) in enumerate(long)
+        )
+        run = events.simulate(_Commands(program, chip, cut).commands, chip.calibration.overlap_rate)
         corner_cycles, corner_busy, corner_moved = _totals(run)
         cycles += weight * corner_cycles
         moved += weight * corner_moved
         for unit, value in corner_busy.items():
             busy[unit] += weight * value
+        held_up.append(_bottleneck(corner_busy))
         spans = tuple(run)
-    return Timed(launch + cycles, busy, moved, spans)
+    whole, _ = _bottleneck(busy)
+    alike = all(resource == whole and clear for resource, clear in held_up)
+    return Timed(cycles, busy, moved, spans), alike
+
+
+def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:
+    """The busiest resource (both directions of transfers share the HBM), and whether it is so by far."""
+    work = dict(busy)
+    work["HBM"] = sum(work.pop(events.UNITS[unit]) for unit in events.HBM_UNITS)
+    first, second = sorted(work, key=lambda unit: -work[unit])[:2]
+    return first, work[second] <= CLEAR * work[first]
 
 
 def _is_pass_loop(loop: p.Loop) -> bool:

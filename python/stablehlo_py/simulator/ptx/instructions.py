@@ -9,6 +9,7 @@ import numpy as np
 from stablehlo_py.simulator.ptx.arithmetic import BINARY, COMPARE, TERNARY, UNARY, convert
 from stablehlo_py.simulator.ptx.machine import SHARED, Lanes, Machine, Step
 from stablehlo_py.simulator.ptx.parse import DTYPES, Instruction, PtxError
+from stablehlo_py.simulator.ptx.tensor_cores import compile_mma
 
 SPACES = ("global", "shared", "local", "param", "const")
 CONTROL = ("bra", "ret", "exit", "bar", "barrier")
@@ -248,6 +249,7 @@ SPECIAL: dict[str, Callable[[Machine, Instruction], Step]] = {
     "not": _logical(np.invert),
     "cvt": _cvt,
     "shfl": _shfl,
+    "mma": compile_mma,
     "membar": _nothing,
     "fence": _nothing,
 }

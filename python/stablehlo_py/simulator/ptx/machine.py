@@ -66,7 +66,12 @@ class Machine:
     """One grid of one kernel."""
 
     def __init__(
-        self, entry: Entry, memory: Memory, grid: Sequence[int], block: Sequence[int], arguments: Sequence[object]
+        self,
+        entry: Entry,
+        memory: Memory,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: Sequence[int | np.generic],
     ) -> None:
         self.entry, self.memory = entry, memory
         self.block_threads = math.prod(block)
@@ -94,7 +99,7 @@ class Machine:
         self.parameters = np.frombuffer(b"", np.uint8)
         self._lay_out_parameters(arguments)
 
-    def _lay_out_parameters(self, arguments: Sequence[object]) -> None:
+    def _lay_out_parameters(self, arguments: Sequence[int | np.generic]) -> None:
         parameters = self.entry.parameters
         if len(parameters) != len(arguments):
             raise PtxError(f"{self.entry.name} takes {len(parameters)} arguments, {len(arguments)} given")
@@ -102,7 +107,11 @@ class Machine:
         for parameter, argument in zip(parameters, arguments, strict=True):
             raw += b"\0" * (-len(raw) % parameter.align)
             self.symbols[parameter.name] = PARAM + len(raw)
-            data = argument.tobytes() if hasattr(argument, "tobytes") else int(argument).to_bytes(8, "little")
+            data = (
+                argument.tobytes()
+                if isinstance(argument, np.generic | np.ndarray)
+                else int(argument).to_bytes(8, "little")
+            )
             raw += data[: parameter.bytes].ljust(parameter.bytes, b"\0")
         self.parameters = np.frombuffer(bytes(raw), np.uint8)
 
@@ -140,7 +149,7 @@ class Machine:
 
     def _immediate(self, operand: str, dtype: np.dtype) -> np.ndarray:
         if dtype == np.bool_:
-            return np.bool_(int(operand))
+            return np.asarray(int(operand), np.bool_)
         if operand[:2] in ("0f", "0F", "0d", "0D"):
             bits = np.array(int(operand[2:], 16), np.uint32 if operand[1] in "fF" else np.uint64)
             return bits.view(dtype) if bits.itemsize == dtype.itemsize else bits.view(f"f{bits.itemsize}").astype(dtype)
@@ -250,7 +259,7 @@ class Machine:
                 self._release(waiting, pc, end)
             else:
                 try:
-                    steps[at](lanes)
+                    steps[at](lanes)  # pyright: ignore[reportCallIssue] - only branches are no steps
                 except PtxError as error:
                     raise PtxError(f"{error}, in {self.entry.name}: {instruction.text}") from None
         raise PtxError(f"{self.entry.name} takes more than {most_steps} steps")
@@ -274,7 +283,7 @@ def run(
     name: str,
     grid: Sequence[int],
     block: Sequence[int],
-    arguments: Sequence[object],
+    arguments: Sequence[int | np.generic],
     memory: Memory,
     *,
     most_steps: int = 2_000_000,

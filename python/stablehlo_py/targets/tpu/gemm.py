@@ -39,7 +39,8 @@ def compile_gemm(m: int, n: int, k: int, element: ElementType, chip_name: str, v
             function = func.FuncOp("gemm", ([lhs.mlir, rhs.mlir], [result.mlir]))
             with ir.InsertionPoint(function.add_entry_block()):
                 # f32 goes through in one pass, as bf16: the default precision.
-                value = emit.contract(*function.arguments, result, lhs_t=False, rhs_t=False, passes=1)
+                lhs_value, rhs_value = function.arguments
+                value = emit.contract(lhs_value, rhs_value, result, lhs_t=False, rhs_t=False, passes=1)
                 func.ReturnOp([value])
         passes = (MxuTiles(chip=chip_name, vmem_limit=vmem_limit), MxuKernels(), MxuDoubleBuffer(vmem_limit=vmem_limit))
         for step in passes:
