@@ -61,9 +61,11 @@ def _read_file(path: Path, context: ir.Context) -> ir.Module:
 def read_bytes(data: bytes, name: str, context: ir.Context, path: Path | None = None) -> ir.Module:
     """The program in `data`, whichever form it has; `name` stands for it in messages, `path` is where it came from."""
     if data.startswith(BYTECODE):
+        guard.refuse_crashing_bytecode(data, name, partial(_parse_bytecode, data, context))
         return _read_bytecode(data, name, context)
     diagnose.refuse_other_formats(data, name)
     if (inner := _exported_artifact(data)) is not None:
+        guard.refuse_crashing_bytecode(inner, name, partial(_parse_bytecode, inner, context))
         return _read_bytecode(inner, name, context)
     try:
         text = data.decode()
@@ -90,22 +92,22 @@ def _exported_artifact(data: bytes) -> bytes | None:
 # --- bytecode ----------------------------------------------------------------------------------------------------------
 
 
+def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
+    if _ARTIFACT.search(data[:64]):
+        return stablehlo.deserialize_portable_artifact(context, data)
+    return ir.Module.parse(data, context)
+
+
 def _read_bytecode(data: bytes, name: str, context: ir.Context) -> ir.Module:
-    guard.refuse_trapping(data, name)
-    guard.refuse_deep_bytecode(data, name)
-    artifact = _ARTIFACT.search(data[:64])
     messages: list[str] = []
     try:
         with context.attach_diagnostic_handler(partial(_keep, messages)):
-            if artifact is not None:
-                module = stablehlo.deserialize_portable_artifact(context, data)
-            else:
-                module = ir.Module.parse(data, context)
+            module = _parse_bytecode(data, context)
     except (ir.MLIRError, RuntimeError, ValueError) as error:
         if b"sdy" in data and (text := _through_jaxlib(data)) is not None:
             return _read_text(text, name, context)
         said = messages or [d.message for d in getattr(error, "error_diagnostics", [])]
-        raise _bad_bytecode(data, name, artifact[1].decode() if artifact else "", said) from None
+        raise _bad_bytecode(data, name, said) from None
     return _finished(module, Source(name), partial(constants.blobs_of_module, module))
 
 
@@ -122,8 +124,10 @@ def _through_jaxlib(data: bytes) -> str | None:
     return importlib.import_module("stablehlo_py.interop.jax").artifact_as_text(data)
 
 
-def _bad_bytecode(data: bytes, name: str, version: str, messages: list[str]) -> BadInput:
+def _bad_bytecode(data: bytes, name: str, messages: list[str]) -> BadInput:
     ours = stablehlo.get_current_version()
+    artifact = _ARTIFACT.search(data[:64])
+    version = artifact[1].decode() if artifact else ""
     if version and _numbers(version) > _numbers(ours):
         return BadInput(
             f"the artifact is of StableHLO {version}, newer than {ours} which is read here",
@@ -158,7 +162,7 @@ def _read_text(text: str, name: str, context: ir.Context, path: Path | None = No
     body = shardy.to_generic(body, name)
     data = body.encode()
     guard.refuse_deep_nesting(data, name)
-    guard.refuse_trapping(data, name)
+    guard.refuse_trapping(data, name, partial(ir.Module.parse, data, context))
     source = Source(name, body)
     # From its file, unless it was rewritten: so locations carry the file's name.
     from_file = path is not None and body == text
@@ -241,6 +245,8 @@ class _Lenient:
 def _finished(module: ir.Module, source: Source, blobs: Callable[[], dict[str, bytes]]) -> ir.Module:
     try:
         _to_plain_stablehlo(module, source, blobs)
+    except (RuntimeError, UnicodeDecodeError):
+        raise BadInput("names in the program are not UTF-8: it is damaged", where=source.name) from None
     except BadInput as error:
         if not error.where.startswith(NO_FILE):
             raise
