@@ -191,6 +191,39 @@ def test_products(m: int, k: int, n: int, kind: str, rng: np.random.Generator) -
     np.testing.assert_allclose(simulate(program, [a, b])[0], a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+@pytest.mark.parametrize(
+    ("m", "k", "n", "kind"),
+    [(64, 32, 64, "tensorcores"), (70, 50, 90, "tensorcores"), (16, 16, 130, "tensorcores"), (8, 64, 64, "rows")],
+)
+def test_products_of_16_bit_floats(
+    name: str, dtype: type, m: int, k: int, n: int, kind: str, rng: np.random.Generator
+) -> None:
+    """Tensor cores sum in f32; edges of every dimension are not multiples of the tile."""
+    source = f"""func.func @main(%a: tensor<{m}x{k}x{name}>, %b: tensor<{k}x{n}x{name}>) -> tensor<{m}x{n}xf32> {{
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<{m}x{k}x{name}>, tensor<{k}x{n}x{name}>) -> tensor<{m}x{n}xf32>
+      return %0 : tensor<{m}x{n}xf32> }}"""
+    program = compiled(source)
+    assert kinds(program)[-1] == kind
+    assert ("mma.sync.aligned.m16n8k16" in program.as_text()) == (kind == "tensorcores")
+    a, b = floats(rng, m, k, dtype=dtype), floats(rng, k, n, dtype=dtype)
+    np.testing.assert_allclose(simulate(program, [a, b])[0], a.astype(np.float64) @ b.astype(np.float64), atol=2e-6)
+
+
+def test_tensor_cores_with_batches_and_transposed_operands(rng: np.random.Generator) -> None:
+    """Attention scores: both operands have the summed dimension last."""
+    source = """func.func @main(%a: tensor<2x3x40x32xf16>, %b: tensor<2x3x33x32xf16>) -> tensor<2x3x40x33xf16> {
+      %0 = stablehlo.dot_general %a, %b, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+        : (tensor<2x3x40x32xf16>, tensor<2x3x33x32xf16>) -> tensor<2x3x40x33xf16>
+      return %0 : tensor<2x3x40x33xf16> }"""
+    program = compiled(source)
+    assert "tensorcores" in kinds(program)
+    a, b = floats(rng, 2, 3, 40, 32, dtype=np.float16), floats(rng, 2, 3, 33, 32, dtype=np.float16)
+    expected = np.einsum("xyik,xyjk->xyij", a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(simulate(program, [a, b])[0].astype(np.float64), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_products_with_batches_and_split_dimensions(rng: np.random.Generator) -> None:
     """Several row and summed dimensions in odd places."""
     source = """func.func @main(%a: tensor<3x2x20x5x4xf64>, %b: tensor<4x3x17x5xf64>) -> tensor<3x2x20x17xf64> {
@@ -244,6 +277,19 @@ def test_a_dynamic_slice_reads_its_start_on_the_device(rng: np.random.Generator)
     program, x = compiled(source), floats(rng, 10)
     for start, clamped in ((3, 3), (-5, 0), (99, 6)):
         np.testing.assert_array_equal(simulate(program, [x, np.int32(start)])[0], x[clamped : clamped + 4])
+
+
+def test_gather_is_a_thread_per_element(rng: np.random.Generator) -> None:
+    """Rows of a table; an index beyond the end is held inside."""
+    source = """func.func @main(%t: tensor<10x6xf32>, %i: tensor<4xi32>) -> tensor<4x6xf32> {
+      %0 = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+        collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 6>}>
+        : (tensor<10x6xf32>, tensor<4xi32>) -> tensor<4x6xf32>
+      return %0 : tensor<4x6xf32> }"""
+    program = compiled(source)
+    assert kinds(program) == ["loops"]
+    t = floats(rng, 10, 6)
+    np.testing.assert_array_equal(simulate(program, [t, np.int32([3, 9, -7, 88])])[0], t[[3, 9, 0, 9]])
 
 
 def test_sorting_falls_to_one_thread(rng: np.random.Generator) -> None:
@@ -300,16 +346,19 @@ def test_an_op_that_nothing_lowers_is_named() -> None:
 @needs_ptxas
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 def test_ptxas_takes_every_kernel_without_spills(chip: str) -> None:
-    source = """func.func @main(%a: tensor<128x96xf32>, %b: tensor<96x80xf32>) -> (tensor<128x80xf32>, tensor<128xf32>) {
+    source = """func.func @main(%a: tensor<128x96xf32>, %b: tensor<96x80xf32>, %h: tensor<96x96xbf16>)
+        -> (tensor<128x80xf32>, tensor<128xf32>, tensor<96x96xf32>) {
       %z = stablehlo.constant dense<0.0> : tensor<f32>
       %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
         : (tensor<128x96xf32>, tensor<96x80xf32>) -> tensor<128x80xf32>
       %1 = stablehlo.abs %0 : tensor<128x80xf32>
       %2 = stablehlo.reduce(%1 init: %z) applies stablehlo.add across dimensions = [1]
         : (tensor<128x80xf32>, tensor<f32>) -> tensor<128xf32>
-      return %1, %2 : tensor<128x80xf32>, tensor<128xf32> }"""
+      %3 = stablehlo.dot_general %h, %h, contracting_dims = [1] x [1]
+        : (tensor<96x96xbf16>, tensor<96x96xbf16>) -> tensor<96x96xf32>
+      return %1, %2, %3 : tensor<128x80xf32>, tensor<128xf32>, tensor<96x96xf32> }"""
     program = compiled(source, chip)
-    assert kinds(program) == ["contraction", "loops", "rows"]
+    assert kinds(program) == ["contraction", "loops", "rows", "tensorcores"]
     for ptx in program.kernels.values():
         cubin, log = assemble(ptx, gpu_chip(chip))
         assert cubin.startswith(b"\x7fELF")

@@ -75,6 +75,20 @@ def test_the_rest_comes_from_libdevice(op: str, ty: str) -> None:
     np.testing.assert_allclose(apply(op, x, ty), exact(x.astype(np.float64)), rtol=1e-6, atol=1e-7)
 
 
+@needs_libdevice
+def test_functions_of_libdevice_do_not_stay_behind() -> None:
+    """Square root beside what libdevice computes with its own: all inlined, no device function is left."""
+    source = """func.func @main(%a: tensor<8xf64>) -> tensor<8xf64> {
+      %0 = stablehlo.sqrt %a : tensor<8xf64>
+      %1 = stablehlo.atan2 %0, %a : tensor<8xf64>
+      return %1 : tensor<8xf64> }"""
+    with mlir.new_context(), ir.Location.unknown():
+        program = compile_ptx(ir.Module.parse(source))
+    assert not any(".func" in text for text in program.kernels.values())
+    x = np.linspace(0.1, 3, 8)
+    np.testing.assert_allclose(simulate(program, [x])[0], np.arctan2(np.sqrt(x), x), rtol=1e-14)
+
+
 def test_without_libdevice_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ptx, "find_libdevice", lambda: None)
     with pytest.raises(UnsupportedOp, match=r"__nv_sinf .*libdevice.*[\s\S]*CUDA toolkit"):

@@ -24,7 +24,7 @@ EACH = 4  # at most EACH x EACH outputs a thread: 16 accumulators, 8 reads from 
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Loops that are walked as one, the last the fastest."""
 
     dims: tuple[int, ...]
@@ -40,10 +40,10 @@ class Contraction:
     """The loops of a contraction by their part in it."""
 
     nest: Nest
-    batch: _Group
-    rows: _Group  # of lhs and out
-    columns: _Group  # of rhs and out
-    depth: _Group  # summed over
+    batch: Group
+    rows: Group  # of lhs and out
+    columns: Group  # of rhs and out
+    depth: Group  # summed over
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -67,8 +67,8 @@ def match_contraction(nest: Nest) -> Contraction | None:
     if any(len(set(dims)) != len(dims) for dims in used):
         return None
 
-    def group(dims: Sequence[int]) -> _Group:
-        return _Group(tuple(dims), tuple(nest.extents[d] for d in dims))
+    def group(dims: Sequence[int]) -> Group:
+        return Group(tuple(dims), tuple(nest.extents[d] for d in dims))
 
     batch = [d for d in out if d in lhs and d in rhs]
     rows = [d for d in out if d in lhs and d not in rhs]
@@ -106,23 +106,54 @@ def emit_contraction(former: Former, nest: Nest) -> bool:
     return True
 
 
-class _Tile:
+class Block:
+    """Where a block of threads stands in a contraction, and how its positions become loop indices."""
+
+    def __init__(self, it: Contraction, scope: Scope, height: int, width: int) -> None:
+        self.it, self.scope, self.nest = it, scope, it.nest
+        self.height, self.width = height, width
+        blocks = [it.batch.size, -(-it.rows.size // height), -(-it.columns.size // width)]
+        batch, row, column = delinearize(scope.block, blocks)
+        self.batch = dict(zip(it.batch.dims, delinearize(batch, it.batch.extents), strict=True))
+        self.row0 = arith.muli(row, constant(height))
+        self.column0 = arith.muli(column, constant(width))
+
+    def loops(self, *parts: tuple[Group, ir.Value]) -> list[ir.Value | None]:
+        """The indices of all loops where groups stand at the given linear positions, held inside their extents."""
+        found: list[ir.Value | None] = [None] * len(self.nest.extents)
+        for dim, index in self.batch.items():
+            found[dim] = index
+        for group, linear in parts:
+            inside = arith.minui(linear, constant(group.size - 1))
+            for dim, index in zip(group.dims, delinearize(inside, group.extents), strict=True):
+                found[dim] = index
+        return found
+
+    def output(self, row: ir.Value, column: ir.Value) -> list[ir.Value | None]:
+        return self.loops((self.it.rows, row), (self.it.columns, column))
+
+    def store(self, row: ir.Value, column: ir.Value, value: ir.Value) -> None:
+        """Store an element of the output if it is inside."""
+        inside = arith.andi(less(row, self.it.rows.size), less(column, self.it.columns.size))
+        when(inside, lambda: self.nest.store(self.scope, 2, self.output(row, column), value))
+
+    def walks_depth(self, operand: int) -> bool:
+        """Whether the summed dimension lies innermost in an operand's memory."""
+        results = list(self.nest.maps[operand].results)
+        return results[-1].position in self.it.depth.dims
+
+
+class _Tile(Block):
     """The body of the kernel."""
 
     def __init__(self, it: Contraction, scope: Scope) -> None:
-        self.it, self.scope, self.nest = it, scope, it.nest
-        self.height, self.width = it.tile
-        blocks = [it.batch.size, -(-it.rows.size // self.height), -(-it.columns.size // self.width)]
-        batch, row, column = delinearize(scope.block, blocks)
-        self.batch = dict(zip(it.batch.dims, delinearize(batch, it.batch.extents), strict=True))
-        self.row0 = arith.muli(row, constant(self.height))
-        self.column0 = arith.muli(column, constant(self.width))
+        super().__init__(it, scope, *it.tile)
         self.y, self.x = delinearize(scope.thread, [SIDE, SIDE])
 
     def build(self) -> None:
         outputs = [(r, c) for r in range(self.height // SIDE) for c in range(self.width // SIDE)]
         steps, rest = divmod(self.it.depth.size, DEPTH)
-        sums = [self.nest.load(self.scope, 2, self.output(r, c)) for r, c in outputs]
+        sums = [self.nest.load(self.scope, 2, self.output(self.at_row(r), self.at_column(c))) for r, c in outputs]
         if steps:
             loop = scf.ForOp(constant(0), constant(steps), constant(1), sums)
             with ir.InsertionPoint(loop.body):
@@ -132,8 +163,7 @@ class _Tile:
         if rest:
             sums = self.tile(constant(steps * DEPTH), rest, outputs, sums)
         for (r, c), value in zip(outputs, sums, strict=True):
-            inside = arith.andi(less(self.at_row(r), self.it.rows.size), less(self.at_column(c), self.it.columns.size))
-            when(inside, lambda r=r, c=c, value=value: self.nest.store(self.scope, 2, self.output(r, c), value))
+            self.store(self.at_row(r), self.at_column(c), value)
 
     def tile(
         self, k0: ir.Value, depth: int, outputs: Sequence[tuple[int, int]], sums: list[ir.Value]
@@ -157,10 +187,9 @@ class _Tile:
         _allow_fma(loop.body)
         return list(loop.results_)
 
-    def fetch(self, operand: int, side: _Group, start: ir.Value, length: int, k0: ir.Value) -> None:
+    def fetch(self, operand: int, side: Group, start: ir.Value, length: int, k0: ir.Value) -> None:
         """Copy a tile of an operand, neighbouring threads along its innermost dimension; edges repeat the last element."""
-        last = self.nest.maps[operand].results[len(self.nest.maps[operand].results) - 1].position
-        k_fastest = last in self.it.depth.dims
+        k_fastest = self.walks_depth(operand)
         shape = [length, DEPTH] if k_fastest else [DEPTH, length]
         for round_ in range(length * DEPTH // (SIDE * SIDE)):
             first, second = delinearize(_plus(self.scope.thread, round_ * SIDE * SIDE), shape)
@@ -169,25 +198,11 @@ class _Tile:
             value = self.nest.load(self.scope, operand, loops)
             memref.store(value, self.scope.shared[operand], [along, k] if operand == 0 else [k, along])
 
-    def loops(self, *parts: tuple[_Group, ir.Value]) -> list[ir.Value | None]:
-        """The indices of all loops where groups stand at the given linear positions, held inside their extents."""
-        found: list[ir.Value | None] = [None] * len(self.nest.extents)
-        for dim, index in self.batch.items():
-            found[dim] = index
-        for group, linear in parts:
-            inside = arith.minui(linear, constant(group.size - 1))
-            for dim, index in zip(group.dims, delinearize(inside, group.extents), strict=True):
-                found[dim] = index
-        return found
-
     def at_row(self, r: int) -> ir.Value:
         return arith.addi(self.row0, _plus(self.y, r * SIDE))
 
     def at_column(self, c: int) -> ir.Value:
         return arith.addi(self.column0, _plus(self.x, c * SIDE))
-
-    def output(self, r: int, c: int) -> list[ir.Value | None]:
-        return self.loops((self.it.rows, self.at_row(r)), (self.it.columns, self.at_column(c)))
 
 
 def _allow_fma(block: ir.Block) -> None:

@@ -13,9 +13,10 @@ from stablehlo_py.targets.gpu.loops import emit_copy, emit_loops
 from stablehlo_py.targets.gpu.nest import Nest
 from stablehlo_py.targets.gpu.rows import emit_rows
 from stablehlo_py.targets.gpu.serial import emit_serial
+from stablehlo_py.targets.gpu.tensor_cores import emit_tensor_cores
 
 # Asked in order; each says whether it took the nest, and the last takes all.
-_EMITTERS = (emit_contraction, emit_rows, emit_loops)
+_EMITTERS = (emit_tensor_cores, emit_contraction, emit_rows, emit_loops)
 _KEPT = ("func.return", *BUFFERS)
 
 

@@ -111,12 +111,14 @@ def emit_rows(former: Former, nest: Nest) -> bool:
 
 
 def _walks_along_memory(nest: Nest) -> bool:
-    """Whether neighbouring steps of the innermost reduction are neighbours in an input."""
+    """Whether neighbouring steps of the innermost reduction are neighbours in every input that they move through."""
+    innermost = nest.reduction[-1]
     for affine in nest.maps[: nest.inputs]:
         results = list(affine.results)
-        if results and isinstance(results[-1], ir.AffineDimExpr) and results[-1].position == nest.reduction[-1]:
-            return True
-    return False
+        moves = [isinstance(e, ir.AffineDimExpr) and e.position == innermost for e in results]
+        if any(moves) and not moves[-1]:
+            return False
+    return True
 
 
 def _reduce(nest: Nest, reduction: Reduction, scope: Scope, length: int, threads: int) -> None:
