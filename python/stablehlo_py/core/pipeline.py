@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stablehlo_py.core import upstream
-from stablehlo_py.core.diagnostics import PassFailure, collect, is_error
+from stablehlo_py.core.diagnostics import PassFailure, collect, is_error, of_binding
 from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean
 from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Pass, find_pass, load_all_passes
@@ -48,11 +48,11 @@ def run(
     with module_op.context, ir.Location.unknown():
         ready = [(stage, [prepare(step) for step in stage.steps]) for stage in pipeline.stages]
         for number, (stage, passes) in enumerate(ready, 1):
-            for step, execute in zip(stage.steps, passes, strict=True):
+            for step, prepared in zip(stage.steps, passes, strict=True):
                 instrument.before_pass(step.name, stage.name, module_op)
                 begin = time.perf_counter()
                 try:
-                    _run_one(step, execute, module_op)
+                    _run_one(step, prepared, module_op)
                 except CompileError as error:
                     error.during(f"in pass {step.name}" + (f", stage {stage.name}" if stage.name else ""))
                     raise
@@ -63,10 +63,15 @@ def run(
                 on_stage(stage.name, module_op)
 
 
-Execute = Callable[[ir.Operation], None]
+@dataclass(frozen=True)
+class Prepared:
+    """A step that can run. native: in C++, so that errors are said to MLIR's handlers only."""
+
+    run: Callable[[ir.Operation], None]
+    native: bool
 
 
-def prepare(step: Step) -> Execute:
+def prepare(step: Step) -> Prepared:
     """What runs `step` on a module; BadPipeline where there is no such pass or it cannot run there. Needs a context."""
     _check_anchors(step)
     if step.name in PASSES:
@@ -96,7 +101,7 @@ def _check_anchors(step: Step) -> None:
             raise BadPipeline(f"{anchor!r} around pass {step.name} is not an op", where=step.place, hint=near)
 
 
-def _prepare_python(step: Step, cls: type[Pass]) -> Execute:
+def _prepare_python(step: Step, cls: type[Pass]) -> Prepared:
     if cls.anchor not in (step.anchor, ANY):
         _wrong_anchor(step, (cls.anchor,))
     try:
@@ -111,7 +116,7 @@ def _prepare_python(step: Step, cls: type[Pass]) -> Execute:
             instance.run(op)
         module.verify()
 
-    return execute
+    return Prepared(execute, native=False)
 
 
 def _nested(op: ir.Operation, anchors: tuple[str, ...]) -> Iterator[ir.Operation]:
@@ -126,7 +131,7 @@ def _nested(op: ir.Operation, anchors: tuple[str, ...]) -> Iterator[ir.Operation
                     yield from _nested(child.operation, anchors[1:])
 
 
-def _prepare_upstream(step: Step) -> Execute:
+def _prepare_upstream(step: Step) -> Prepared:
     known = upstream.passes().get(step.name)
     # Some names stand for whole pipelines that abort the process under a wrong op, so ask the table first.
     if known and known.anchors and step.anchor not in known.anchors:
@@ -141,7 +146,7 @@ def _prepare_upstream(step: Step) -> Execute:
             where=step.place,
             hint=f"its options and their defaults are {takes}" if takes else "",
         ) from None
-    return manager.run
+    return Prepared(manager.run, native=True)
 
 
 def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
@@ -154,15 +159,17 @@ def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
     )
 
 
-def _run_one(step: Step, execute: Execute, module_op: ir.Operation) -> None:
+def _run_one(step: Step, prepared: Prepared, module_op: ir.Operation) -> None:
     """Run one pass; errors at ops become a PassFailure, exceptions of other kinds go through as they are."""
     problem: ir.MLIRError | None = None
-    with collect(module_op.context, is_error, errors=True) as errors:
+    # A Python pass may try something that fails and go on; the exception that it catches must keep its errors then.
+    with collect(module_op.context, is_error, errors=prepared.native) as errors:
         try:
-            execute(module_op)
+            prepared.run(module_op)
         except ir.MLIRError as error:
             problem = error
     if errors or problem is not None:
+        errors += [of_binding(diagnostic) for diagnostic in getattr(problem, "error_diagnostics", ())]
         raise PassFailure(step.name, tuple(errors)) from problem
 
 

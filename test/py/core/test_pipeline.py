@@ -72,6 +72,12 @@ class Raise(Pass):
             function = op.regions[0].blocks[0].operations[0]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([], []))
             return
+        if self.what == "try":
+            with pytest.raises(ir.MLIRError):
+                ir.Type.parse("nonsense")
+            return
+        if self.what == "parse":
+            ir.Type.parse("nonsense")
         raise KeyError("a mistake")
 
 
@@ -213,6 +219,15 @@ def test_errors_that_a_python_pass_raises_say_the_pass(module):
 def test_a_python_pass_that_breaks_the_module_is_caught(module):
     with pytest.raises(PassFailure, match=r"pass test-pipeline-raise failed: 'func\.func' op entry block"):
         run(parse("test-pipeline-raise{what=break}"), module.operation)
+
+
+def test_a_python_pass_may_try_what_fails(module):
+    run(parse("test-pipeline-raise{what=try}"), module.operation)
+
+
+def test_errors_of_the_bindings_in_a_python_pass_fail_it(module):
+    with pytest.raises(PassFailure, match="pass test-pipeline-raise failed: expected non-function type"):
+        run(parse("test-pipeline-raise{what=parse}"), module.operation)
 
 
 def test_mistakes_of_a_pass_go_through(module):
