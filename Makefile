@@ -38,11 +38,12 @@ fmt: $(VENV)/.installed-test ## format, and repair what can be
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-test ## measure against XLA
-	$(BIN)/python -m stablehlo_py.cli.shlo bench
+bench: $(VENV)/.installed-test ## measure compile and run time beside XLA's
+	$(BIN)/python benchmarks/cpu.py
 
 docs: $(VENV)/.installed ## write the generated pages: ops.md, passes.md, dialects/
-	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python -m stablehlo_py.cli.tables docs
+	$(BIN)/python -m stablehlo_py.dialects.mxu_export dialects/mxu.irdl.mlir
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist python/stablehlo_py/_native
