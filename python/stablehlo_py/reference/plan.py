@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stablehlo_py.core.registry import Rule, evaluate
-from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.core.types import TensorType
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.errors import BadInput, UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.pointwise import POINTWISE
+from stablehlo_py.ops.evaluate.quantized import on_quantized, stored_type
 
 TERMINATORS = frozenset({"func.return", "stablehlo.return"})
 
@@ -40,8 +41,8 @@ class Plan:
 
 
 def type_of(ty: ir.Type) -> TensorType | None:
-    """The tensor type, or None for tokens and tuples."""
-    return tensor_type(ty) if str(ty).startswith("tensor<") else None
+    """The type of the array that holds a value, or None for tokens and tuples."""
+    return stored_type(ty) if str(ty).startswith("tensor<") else None
 
 
 class Planner:
@@ -99,6 +100,8 @@ class Planner:
         rule = None if callee else evaluate.find(op.name)
         if rule is None and not callee:
             raise UnsupportedOp(op.name, "it has no evaluate rule", target="reference", where=str(op.location))
+        if rule is not None:
+            op, rule = on_quantized(op, rule)
         return Step(
             op=op,
             rule=rule,

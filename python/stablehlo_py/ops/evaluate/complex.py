@@ -62,12 +62,12 @@ def sign(x: np.ndarray) -> np.ndarray:
     """x / |x|; 0 stays, and NaN in either part is NaN in both."""
     size = np.abs(x)
     result = np.where(x == 0, x, x / np.where(x == 0, 1, size))
-    return np.where(np.isnan(x.real) | np.isnan(x.imag), complex(np.nan, np.nan), result).astype(x.dtype)
+    return np.where(np.isnan(np.real(x)) | np.isnan(np.imag(x)), complex(np.nan, np.nan), result).astype(x.dtype)
 
 
 def power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """exp(exponent * log(base)); 0^0 is 1, and 0 to a power with positive real part is 0."""
-    at_zero = np.where(exponent == 0, 1, np.where(exponent.real > 0, 0, complex(np.nan, np.nan)))
+    at_zero = np.where(exponent == 0, 1, np.where(np.real(exponent) > 0, 0, complex(np.nan, np.nan)))
     safe = np.where(base == 0, 1, base)
     return np.where(base == 0, at_zero, np.power(safe, exponent))
 

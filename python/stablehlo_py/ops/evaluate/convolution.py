@@ -24,7 +24,7 @@ def convolve(
     right = right.transpose(*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature)
     rank = len(dims.input_spatial)
     reversal = op.flags("window_reversal", (False,) * rank)
-    right = np.flip(right, [d for d in range(rank) if reversal[d]])
+    right = np.flip(right, tuple(d for d in range(rank) if reversal[d]))
     lhs_dilation = op.ints("lhs_dilation", (1,) * rank)
     edges = [(0, 0), *padding, (0, 0)]
     inside = [0, *[d - 1 for d in lhs_dilation], 0]

@@ -22,9 +22,9 @@ def evaluate_cholesky(op: Op, a: np.ndarray) -> np.ndarray:
     factor = np.zeros_like(given)
     for j in range(n):
         rest = given[..., j:, j] - (factor[..., j:, :j] @ np.conj(factor[..., j, :j, None]))[..., 0]
-        pivot = rest[..., :1].real
+        pivot = np.real(rest[..., :1])
         factor[..., j:, j] = rest / np.sqrt(np.where(pivot > 0, pivot, np.nan))
-    broken = np.isnan(np.diagonal(factor, axis1=-2, axis2=-1)).any(-1)[..., None, None]
+    broken = np.asarray(np.isnan(np.diagonal(factor, axis1=-2, axis2=-1)).any(-1))[..., None, None]
     factor = np.where(broken & np.tri(n, dtype=bool), np.nan, factor)
     return narrow(factor if lower else np.conj(np.swapaxes(factor, -1, -2)), op.type.element.dtype)
 

@@ -55,7 +55,7 @@ def narrow(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x
     to, of = element_of(dtype), element_of(x.dtype)
     if of.is_complex and not to.is_complex and not to.is_bool:
-        x, of = x.real, of.part
+        x, of = np.real(x), of.part
     if to.is_bool:
         return x != np.zeros((), x.dtype)
     if to.is_float:
@@ -137,6 +137,6 @@ def total_order(x: np.ndarray) -> np.ndarray:
     )
 
 
-def _small_order(bits: np.ndarray, sign: np.generic) -> np.ndarray:
+def _small_order(bits: np.ndarray, sign: np.unsignedinteger) -> np.ndarray:
     magnitude = (bits & (sign - 1)).astype(np.int16)
     return np.where(bits & sign, -magnitude - 1, magnitude)
