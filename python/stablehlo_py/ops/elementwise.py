@@ -34,14 +34,14 @@ class Row:
 
 
 TABLE: dict[str, Row] = {
-    "stablehlo.abs": Row(math.absf, integers.absolute, lambda x: x, None, cx.absolute),
+    "stablehlo.abs": Row(math.absf, integers.absolute, complex=cx.absolute),
     "stablehlo.add": Row(arith.addf, arith.addi, None, arith.ori, cx.add),
     "stablehlo.subtract": Row(arith.subf, arith.subi, None, None, cx.subtract),
     "stablehlo.multiply": Row(arith.mulf, arith.muli, None, arith.andi, cx.multiply),
     "stablehlo.divide": Row(arith.divf, integers.divide, integers.divide_unsigned, None, cx.divide),
     "stablehlo.remainder": Row(math_functions.remainder, integers.remainder, integers.remainder_unsigned),
     "stablehlo.negate": Row(arith.negf, integers.negate, None, None, cx.negate),
-    "stablehlo.sign": Row(math_functions.sign, integers.sign, integers.sign_unsigned, None, cx.sign),
+    "stablehlo.sign": Row(math_functions.sign, integers.sign, complex=cx.sign),
     "stablehlo.maximum": Row(arith.maximumf, arith.maxsi, arith.maxui, arith.ori, cx.maximum),
     "stablehlo.minimum": Row(arith.minimumf, arith.minsi, arith.minui, arith.andi, cx.minimum),
     "stablehlo.power": Row(math_functions.power, integers.power, integers.power_unsigned, None, cx.power),

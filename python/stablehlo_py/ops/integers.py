@@ -53,11 +53,6 @@ def sign(value: ir.Value) -> ir.Value:
     return where(x > 0, 1, where(x < 0, x.lift(-1), 0)).value
 
 
-def sign_unsigned(value: ir.Value) -> ir.Value:
-    x = Num(value)
-    return where(x.eq(0), x, 1).value
-
-
 def invert(x: ir.Value) -> ir.Value:
     return (~Num(x)).value
 
