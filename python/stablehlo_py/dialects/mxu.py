@@ -10,6 +10,9 @@ last one is still in use; it changes when things happen, never what is computed.
 (No `from __future__ import annotations` here: the bindings read the fields' types from the class as objects.)
 """
 
+# How ext declares dialects is unknown to the type checker.
+# pyright: reportGeneralTypeIssues=false, reportCallIssue=false
+
 from collections.abc import Sequence
 from typing import Any
 

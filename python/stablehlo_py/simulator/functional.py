@@ -67,10 +67,25 @@ class _Machine:
             _STEPS[type(node)](self, node)
 
     def loop(self, node: p.Loop) -> None:
+        if node.is_passes:
+            self.passes(node)
+            return
         for values in np.ndindex(*node.bounds):
             for number, value in zip(node.indices, values, strict=True):
                 self.index[number] = value
             self.body(node.body)
+
+    def passes(self, node: p.Loop) -> None:
+        """All columns of weight tiles at once, for each k in order: columns do not touch each other."""
+        push, matmul = node.body
+        assert isinstance(push, p.Push) and isinstance(matmul, p.Matmul)  # by is_passes
+        rows = push.tile[0]
+        columns = node.bounds[1] * push.tile[1]
+        block, acc = self.memory[push.source], self.memory[matmul.acc][:, :columns]
+        lhs, rhs = _wide(self.memory[matmul.lhs]), _wide(block.T if push.transposed else block)[:, :columns]
+        for k in range(node.bounds[0]):
+            part = slice(k * rows, (k + 1) * rows)
+            acc += _narrow(lhs[:, part] @ rhs[part], acc.dtype)
 
     def core_split(self, node: p.CoreSplit) -> None:
         for core in range(node.cores):  # cores write disjoint blocks, so their order does not matter

@@ -52,6 +52,17 @@ class Loop(Node):
     def trips(self) -> int:
         return math.prod(self.bounds)
 
+    @property
+    def is_passes(self) -> bool:
+        """A loop over (k, n) of weight tiles whose body is one push and the matmul with it: both have closed forms."""
+        if len(self.body) != 2 or len(self.indices) != 2:
+            return False
+        push, matmul = self.body
+        if not isinstance(push, Push) or not isinstance(matmul, Matmul):
+            return False
+        same = push.weights == matmul.weights
+        return same and (push.k, push.n) == self.indices and (matmul.k, matmul.n) == self.indices
+
 
 @dataclass(frozen=True, eq=False)
 class CoreSplit(Node):

@@ -1,8 +1,8 @@
 """How long an mxu program takes: its commands under the hazards of its buffers, through the event simulation.
 
-A program's order gives the order on each unit (vector code is scheduled a little ahead). A command starts as soon as its unit is free and its hazards are gone: the
-block that it reads has arrived, the copy of the buffer that it overwrites has been read. So one copy of a buffer means no
-overlap, two mean that the next transfer runs behind the current work.
+A program's order gives the order on each unit (vector code is scheduled a little ahead). A command starts as soon as its
+unit is free and its hazards are gone: the block that it reads has arrived, the copy of the buffer that it overwrites has
+been read. So one copy of a buffer means no overlap; two mean that the next transfer runs behind the current work.
 
 All cores of a split do the same work on blocks of the same size (only the last has clipped ones), so the first stands for
 all; bandwidths are given per core.
@@ -44,7 +44,7 @@ class Timed:
 def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Timed:
     """The time of a kernel on `chip`."""
     launch = chip.calibration.launch_seconds * chip.clock_hz
-    loops = [node for node in program.nodes() if isinstance(node, p.Loop) and not _is_pass_loop(node)]
+    loops = [node for node in program.nodes() if isinstance(node, p.Loop) and not node.is_passes]
     steps = math.prod(loop.trips for loop in loops)
     if exact or steps <= FULL_STEPS:
         commands = _Commands(program, chip, {}).commands
@@ -111,11 +111,6 @@ def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:
     return first, work[second] <= CLEAR * work[first]
 
 
-def _is_pass_loop(loop: p.Loop) -> bool:
-    """A loop over tiles whose body is one push and the matmul with it: closed form (`units.pass_cycles`)."""
-    return len(loop.body) == 2 and isinstance(loop.body[0], p.Push) and isinstance(loop.body[1], p.Matmul)
-
-
 @dataclass
 class _Copy:
     """One copy of a buffer: who wrote it last and who has read it since."""
@@ -159,7 +154,7 @@ class _Commands:
 
     def node(self, node: p.Node) -> None:
         match node:
-            case p.Loop() if _is_pass_loop(node):
+            case p.Loop() if node.is_passes:
                 self.passes(node)
             case p.Loop():
                 self.loop(node)
@@ -174,7 +169,8 @@ class _Commands:
                 # The first sums are written, not added, so nothing has to be set; they only need a free copy.
                 self.next_copy(node.target)
             case p.Pop():
-                cycles = units.pop_cycles(*node.acc.shape, self.chip)
+                rows, columns = node.acc.shape
+                cycles = units.pop_cycles(rows, columns, self.chip)
                 drain = units.fill_drain_cycles(self.chip)
                 self.work(events.VPU, cycles, [node.acc], node.target, f"pop {node.target.name}", delay=drain)
             case p.Vector():
@@ -262,7 +258,7 @@ class _Commands:
 
     def passes(self, loop: p.Loop) -> None:
         push, matmul = loop.body
-        assert isinstance(push, p.Push) and isinstance(matmul, p.Matmul)  # by _is_pass_loop
+        assert isinstance(push, p.Push) and isinstance(matmul, p.Matmul)  # by is_passes
         self.matmuls(push, matmul, loop.trips)
 
     def matmuls(self, push: p.Push, matmul: p.Matmul, tiles: int) -> None:

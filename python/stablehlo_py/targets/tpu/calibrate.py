@@ -53,9 +53,9 @@ def read_rows(path: Path, chip_name: str) -> list[Row]:
     return rows
 
 
-def calibrated(machine: Chip, values: Sequence[float]) -> Chip:
+def calibrated(machine: Chip, values: np.ndarray) -> Chip:
     """The chip with constants (launch in microseconds, MXU and HBM efficiency, overlap rate)."""
-    launch, mxu, hbm, overlap = values
+    launch, mxu, hbm, overlap = (float(value) for value in values)
     changed = dataclasses.replace(
         machine.calibration, launch_seconds=launch * 1e-6, mxu_efficiency=mxu, hbm_efficiency=hbm, overlap_rate=overlap
     )
@@ -105,14 +105,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fold {number}: mean error {100 * fold.mean():.1f}% over {len(fold)} products held out")
     together = np.concatenate(folds)
     print(f"held out: mean error {100 * together.mean():.1f}%, median {100 * np.median(together):.1f}%")
-    launch, mxu, hbm, overlap = fit(rows, machine)
-    own = errors(rows, calibrated(machine, (launch, mxu, hbm, overlap)))
+    values = fit(rows, machine)
+    launch, mxu, hbm, overlap = (float(value) for value in values)
+    own = errors(rows, calibrated(machine, values))
     print(f"fitted to all: mean error {100 * own.mean():.1f}%, median {100 * np.median(own):.1f}%")
     result = Calibration(
-        launch_seconds=round(float(launch) * 1e-6, 9),
-        mxu_efficiency=round(float(mxu), 3),
-        hbm_efficiency=round(float(hbm), 3),
-        overlap_rate=round(float(overlap), 3),
+        launch_seconds=round(launch * 1e-6, 9),
+        mxu_efficiency=round(mxu, 3),
+        hbm_efficiency=round(hbm, 3),
+        overlap_rate=round(overlap, 3),
         fitted_on=f"{len(rows)} bf16 products on {options.chip}",
         folds=tuple(round(100 * float(fold.mean()), 1) for fold in folds),
     )
