@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +92,9 @@ def _exported_artifact(data: bytes) -> bytes | None:
 
 
 def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
+    if b"vhlo" in data and not context.is_dialect_loaded("vhlo"):
+        with context:  # a dialect that no one can ask for: it comes with its passes
+            PassManager.parse("builtin.module(stablehlo-legalize-to-vhlo)").run(ir.Module.parse("module {}").operation)
     if _ARTIFACT.search(data[:64]):
         return stablehlo.deserialize_portable_artifact(context, data)
     return ir.Module.parse(data, context)
@@ -171,7 +173,7 @@ def _read_text(text: str, name: str, context: ir.Context, path: Path | None = No
             module = ir.Module.parseFile(str(path), context) if from_file else ir.Module.parse(data, context)
     except ir.MLIRError as error:
         raise diagnose.parse_error(error, source) from None
-    return _finished(module, source, partial(constants.blobs_of_footer, footer, resource_names))
+    return _finished(module, source, partial(constants.blobs_of_footer, footer, resource_names), resource_names)
 
 
 # --- objects -----------------------------------------------------------------------------------------------------------
@@ -242,9 +244,11 @@ class _Lenient:
         self._context.allow_unregistered_dialects = self._before
 
 
-def _finished(module: ir.Module, source: Source, blobs: Callable[[], dict[str, bytes]]) -> ir.Module:
+def _finished(
+    module: ir.Module, source: Source, blobs: constants.Blobs, names: dict[str, str] | None = None
+) -> ir.Module:
     try:
-        _to_plain_stablehlo(module, source, blobs)
+        _to_plain_stablehlo(module, source, blobs, names or {})
     except (RuntimeError, UnicodeDecodeError):
         raise BadInput("names in the program are not UTF-8: it is damaged", where=source.name) from None
     except BadInput as error:
@@ -255,13 +259,13 @@ def _finished(module: ir.Module, source: Source, blobs: Callable[[], dict[str, b
     return module
 
 
-def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: Callable[[], dict[str, bytes]]) -> None:
+def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blobs, names: dict[str, str]) -> None:
     """Leave only what every later pass knows: no annotations of devices, no unknown ops, constants with their elements."""
     _from_versioned(module)
     on_one_device(module)
     if _refuse_unknown_ops(module, source):
         module.context.allow_unregistered_dialects = True  # or every later verification would fail
-    constants.inline_constants(module, blobs)
+    constants.inline_constants(module, blobs, names)
     try:
         module.operation.verify()
     except ir.MLIRError as error:

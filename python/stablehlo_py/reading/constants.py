@@ -71,8 +71,8 @@ def blobs_of_module(module: ir.Module) -> dict[str, bytes]:
     return blobs_of_footer(split_footer(module.operation.get_asm(large_elements_limit=1))[1])
 
 
-def inline_constants(module: ir.Module, blobs: Blobs) -> None:
-    """Make every constant tensor of the module a stablehlo.constant that holds its elements."""
+def inline_constants(module: ir.Module, blobs: Blobs, names: dict[str, str]) -> None:
+    """Make every constant tensor a stablehlo.constant that holds its elements; `names` are the resources' own names."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> None:
@@ -86,7 +86,8 @@ def inline_constants(module: ir.Module, blobs: Blobs) -> None:
         resource = _RESOURCE.match(str(value)[:400]) if type(value) is ir.Attribute else None
         if resource is not None:
             known = blobs() if known is None else known
-            _replace(op, _elements_of_resource(op, resource[1] or resource[2], known))
+            name = resource[1] or resource[2]
+            _replace(op, _elements_of_resource(op, names.get(name, name), known.get(name)))
         elif op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
             _replace(op, _complex_elements(op) if value is None else value)
 
@@ -106,14 +107,13 @@ def _replace(op: ir.Operation, value: ir.Attribute) -> None:
     op.erase()
 
 
-def _elements_of_resource(op: ir.Operation, name: str, blobs: dict[str, bytes]) -> ir.Attribute:
+def _elements_of_resource(op: ir.Operation, name: str, data: bytes | None) -> ir.Attribute:
     if name.startswith(ELIDED):
         raise BadInput(
             "the elements of a constant are elided: dense_resource<__elided__> stands for data that was not printed",
             where=place(op),
             hint="print the module without an elements limit, or save it as bytecode",
         )
-    data = blobs.get(name)
     if data is None:
         raise BadInput(
             f"dense_resource<{name}> has no data in the file",

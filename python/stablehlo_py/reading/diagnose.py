@@ -125,10 +125,10 @@ def _hint(message: str, source: Source, line: str) -> str:
         return _value_hint(source.text, line)
     if "redefinition of SSA value" in message:
         return "each name is defined once in a function: rename one of the two"
-    if "expected operation name in quotes" in message or "custom op" in message:
-        return 'an op is `dialect.name` or, in generic form, `"dialect.name"(...)`'
     if "reached end of file" in message or "unexpected end" in message.lower() or _ends_early(message, source):
         return "the text ends too early: is the file cut short?"
+    if "expected operation name in quotes" in message or "custom op" in message:
+        return 'an op is `dialect.name` or, in generic form, `"dialect.name"(...)`'
     return ""
 
 
@@ -153,7 +153,8 @@ def _dialect_hint(dialect: str) -> str:
 
 
 def _value_hint(text: str, line: str) -> str:
-    names = set(re.findall(r"(%[\w$.-]+)(?=[:\s,]*[\w%:,\s]*=|\s*:)", text[:1_000_000]))
+    # A definition: `%0 = `, `%0:2 = `, or `%arg0: type`; before the type of an op stands a space.
+    names = set(re.findall(r"(%[\w$.-]+)(?=\s*=|:\d+\s*=|:\s)", text[:1_000_000]))
     used = [name for name in re.findall(r"%[\w$.-]+", line) if name not in names]
     close = difflib.get_close_matches(used[0], sorted(names), 2) if used else []
     return (
@@ -191,7 +192,7 @@ _MAGIC = (
 )
 _TEXT_KINDS = (
     (r"HloModule\b", "HLO text", "in JAX take lower(...).as_text() without dialect='hlo'; that is StableHLO"),
-    (r"\{ *lambda\b", "a jaxpr", "lower it: jax.jit(f).lower(*args)"),
+    (r"(let \w+ = )?\{ *lambda\b", "a jaxpr", "lower it: jax.jit(f).lower(*args)"),
     (r"; ModuleID|define |target triple", "LLVM IR", "pass the StableHLO that it was made from"),
     (r"graph\(", "a TorchScript graph", "use torch_mlir.fx.export_and_import(..., output_type='stablehlo')"),
     (r"<!DOCTYPE|<html", "an HTML page", "download the file itself"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
+import resource
 import signal
 import time
 import warnings
@@ -133,6 +135,8 @@ def survives(parse: Callable[[], object]) -> bool:
 
 
 def _parse_and_exit(parse: Callable[[], object]) -> None:
+    faulthandler.disable()  # a crash here is an answer, not news
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
