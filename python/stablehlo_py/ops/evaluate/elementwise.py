@@ -36,11 +36,11 @@ def integer_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     if base.dtype.kind == "i":
         unit = np.where(base == -1, np.where(exponent % 2 == 0, 1, -1), unit)
     negative = exponent < 0
-    result, square, left = np.ones_like(base), base, np.where(negative, 0, exponent).astype(base.dtype)
+    result, square, left = np.ones_like(base), base, np.where(negative, base.dtype.type(0), exponent)
     while np.any(left):
         result = np.where(left & 1, result * square, result)
         square, left = square * square, left >> left.dtype.type(1)
-    return np.where(negative, unit, result).astype(base.dtype)
+    return np.where(negative, unit.astype(base.dtype), result)  # mixed with int64, ui64 would become f64
 
 
 def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
