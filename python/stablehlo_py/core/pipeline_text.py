@@ -7,15 +7,15 @@
       func.func(canonicalize, cse)
       forbid: stablehlo, chlo
 
-`allow:` and `forbid:` name the dialects and ops that may, or may not, remain after the stage. `include` takes the passes
-of a file without stages, or, outside a stage, the stages of another file.
+`allow:` and `forbid:` name the dialects and ops that may, or may not, remain after the stage. `include` takes the
+passes of a file without stages into the stage, or adds the stages of another file.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stablehlo_py import resources
@@ -140,8 +140,15 @@ def _element(text: str, anchors: tuple[str, ...], place: str) -> Iterator[Step]:
 
 
 def load(path_or_name: str | Path) -> Pipeline:
-    """A pipeline file by path, or by the name of one of ours (`cpu`)."""
-    return _Reader().read(_find(str(path_or_name), None))
+    """One of our pipelines by its name (`cpu`), or a pipeline file by its path."""
+    path = _find(str(path_or_name))
+    file = _File.read(path, ())
+    stages = file.stages or [Stage(path.stem, tuple(file.loose))]
+    names = [stage.name for stage in stages]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadPipeline(f"pipeline {path.stem} has two stages {name!r}", where=str(path))
+    return Pipeline(path.stem, tuple(stages), file.doc)
 
 
 def shipped() -> dict[str, Path]:
@@ -149,92 +156,89 @@ def shipped() -> dict[str, Path]:
     return {name: resources.pipeline_path(name) for name in resources.names("pipelines", ".pipeline")}
 
 
-def _find(name: str, near: Path | None) -> Path:
-    """The file that `name` stands for: beside `near`, as a path, or one of ours."""
-    tries = [Path(name), Path(f"{name}.pipeline")] if near is None else []
-    if near is not None:
-        tries = [near.parent / name, near.parent / f"{name}.pipeline"]
-    for path in tries:
+def _find(name: str, near: Path | None = None) -> Path:
+    """The file that `name` stands for. A name of ours is never a file in the working directory; an include is looked
+    for beside its file first."""
+    ours = shipped()
+    if near is None and name in ours:
+        return ours[name]
+    folder = near.parent if near else Path()
+    for path in (folder / name, folder / f"{name}.pipeline"):
         if path.is_file():
             return path
-    ours = shipped()
     if name in ours:
         return ours[name]
     hint = did_you_mean(name, ours) or f"give a file, or one of {', '.join(ours)}"
     raise BadPipeline(f"there is no pipeline {name!r}", hint=hint)
 
 
-class _Reader:
-    """Reads pipeline files and what they include."""
+@dataclass
+class _File:
+    """What a pipeline file says. loose: the passes outside its stages, for others to include."""
 
-    def __init__(self) -> None:
-        self.open: list[Path] = []
+    path: Path
+    including: tuple[Path, ...]  # the files that are being read, outermost first
+    doc: str = ""
+    stages: list[Stage] = field(default_factory=list)
+    loose: list[Step] = field(default_factory=list)
+    in_stage: bool = False
 
-    def read(self, path: Path) -> Pipeline:
-        if path.resolve() in self.open:
-            chain = " -> ".join(p.stem for p in [*self.open, path])
+    @staticmethod
+    def read(path: Path, including: tuple[Path, ...]) -> _File:
+        if path.resolve() in including:
+            chain = " -> ".join(p.stem for p in (*including, path))
             raise BadPipeline(f"pipelines include each other: {chain}")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise BadPipeline(f"pipeline file {path} cannot be read: {error}") from None
-        self.open.append(path.resolve())
-        doc = next((line[1:].strip() for line in text.splitlines()[:1] if line.startswith("#")), "")
-        doc = doc.removeprefix(f"{path.name}:").strip()
-        stages = self._stages(path, text)
-        self.open.pop()
-        names = [stage.name for stage in stages]
-        for name in names:
-            if names.count(name) > 1:
-                raise BadPipeline(f"pipeline {path.stem} has two stages {name!r}", where=str(path))
-        return Pipeline(path.stem, tuple(stages), doc)
-
-    def _stages(self, path: Path, text: str) -> list[Stage]:
-        stages: list[Stage] = []
-        # `free` holds while no stage has begun here: passes then make the one stage of a file to be included.
-        free = True
+        file = _File(path, (*including, path.resolve()))
+        if text.startswith("#"):
+            file.doc = text.partition("\n")[0][1:].strip().removeprefix(f"{path.name}:").strip()
         for number, line in _lines(path, text):
-            place = f"{path}:{number}"
-            if found := _STAGE.fullmatch(line):
-                if free and stages and stages[-1].name == path.stem and stages[-1].steps:
-                    raise BadPipeline(
-                        "passes stand before the first stage", where=place, hint="put a `stage NAME:` above"
-                    )
-                stages.append(Stage(found[1], doc=found[2] or ""))
-                free = False
-                continue
-            line = _without_comment(line)
-            if found := _INCLUDE.fullmatch(line):
-                included = self.read(_find_included(found[1], path, place))
-                whole = len(included.stages) > 1 or [s.name for s in included.stages] != [included.name]
-                if whole and not free:
-                    raise BadPipeline(
-                        f"{included.name} has stages of its own and cannot be included inside a stage", where=place
-                    )
-                if whole:
-                    stages += included.stages
-                    continue
-                steps = included.steps
-            elif found := _LIMIT.fullmatch(line):
-                if free:
-                    raise BadPipeline(f"`{found[1]}:` stands outside a stage", where=place)
-                names = tuple(re.split(r"[\s,]+", found[2].strip(" ,")))
-                old = stages[-1].legality
-                stages[-1] = replace(stages[-1], legality=replace(old, **{found[1]: getattr(old, found[1]) + names}))
-                continue
-            else:
-                steps = parse(line, place=place)
-            if free and (not stages or stages[-1].name != path.stem):
-                stages.append(Stage(path.stem))
-            stages[-1] = replace(stages[-1], steps=stages[-1].steps + tuple(steps))
-        return stages
+            file.take(line, f"{path}:{number}")
+        if file.stages and file.loose:
+            place = file.loose[0].place
+            raise BadPipeline("passes stand outside all stages", where=place, hint="put `stage NAME:` above them")
+        return file
 
+    def take(self, line: str, place: str) -> None:
+        """One line."""
+        if found := _STAGE.fullmatch(line):
+            self.stages.append(Stage(found[1], doc=found[2] or ""))
+            self.in_stage = True
+        elif found := _INCLUDE.fullmatch(line):
+            self.include(found[1], place)
+        elif found := _LIMIT.fullmatch(line):
+            self.limit(found[1], tuple(re.split(r"[\s,]+", found[2].strip(" ,"))), place)
+        elif re.match(r"stage\s", line):
+            raise BadPipeline(f"this is no head of a stage: {line}", where=place, hint="a line of its own: stage NAME:")
+        else:
+            self.add(parse(line, place=place))
 
-def _find_included(name: str, path: Path, place: str) -> Path:
-    try:
-        return _find(name, path)
-    except BadPipeline as error:
-        raise BadPipeline(error.message, where=place, hint=error.hint) from None
+    def add(self, steps: Sequence[Step]) -> None:
+        if not self.in_stage:
+            self.loose += steps
+            return
+        self.stages[-1] = replace(self.stages[-1], steps=(*self.stages[-1].steps, *steps))
+
+    def include(self, name: str, place: str) -> None:
+        try:
+            path = _find(name, self.path)
+        except BadPipeline as error:
+            raise BadPipeline(error.message, where=place, hint=error.hint) from None
+        other = _File.read(path, self.including)
+        if other.stages:
+            self.stages += other.stages
+            self.in_stage = False
+        self.add(other.loose)
+
+    def limit(self, kind: str, names: tuple[str, ...], place: str) -> None:
+        if not self.in_stage:
+            raise BadPipeline(f"`{kind}:` stands outside a stage", where=place)
+        old = self.stages[-1].legality
+        new = replace(old, allow=old.allow + names) if kind == "allow" else replace(old, forbid=old.forbid + names)
+        self.stages[-1] = replace(self.stages[-1], legality=new)
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:

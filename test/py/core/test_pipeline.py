@@ -290,22 +290,25 @@ def test_stages_of_an_included_file_come_in_place(tmp_path):
     file = write(
         tmp_path,
         main="stage a:\n  cse\n",
-        whole="include main\nstage b:\n  cse\n",
+        whole="include main\nstage b:\n  cse\ninclude rest\n",
+        rest="stage c:\n  cse\n",
     )
-    assert [stage.name for stage in load(tmp_path / "whole.pipeline").stages] == ["a", "b"]
+    assert [stage.name for stage in load(tmp_path / "whole.pipeline").stages] == ["a", "b", "c"]
     assert [stage.name for stage in load(file).stages] == ["a"]
 
 
 BAD_FILES = [
-    ("cse\nstage a:\n cse\n", ":2: passes stand before the first stage"),
+    ("cse\nstage a:\n cse\n", ":1: passes stand outside all stages"),
     ("allow: func\n", ":1: `allow:` stands outside a stage"),
     ("stage a:\n cse\nstage a:\n", "has two stages 'a'"),
     ("stage a:\n func.func(cse\n", ":2: a bracket or quote is not closed"),
     ("stage a:\n cse)\n", ":2: pipeline text cannot be read: ')' closes nothing"),
     ("stage a:\n cse cse\n", ":2: pipeline text cannot be read: '(', '{' or ',' is wanted here"),
     ("stage a:\n include nonesuch\n", ":2: there is no pipeline 'nonesuch'"),
+    ("stage a: cse\n", ":1: this is no head of a stage: stage a: cse"),
+    ("stage a\n", ":1: this is no head of a stage: stage a"),
     ("include main\n", "pipelines include each other: main -> main"),
-    ("stage a:\n cse\n include stages\n", ":3: stages has stages of its own"),
+    ("stage a:\n cse\n include stages\n cse\n", ":4: passes stand outside all stages"),
 ]
 
 
@@ -322,6 +325,14 @@ def test_a_wrong_pass_in_a_file_has_its_line(tmp_path, module):
     with pytest.raises(BadPipeline) as caught:
         run(load(file), module.operation)
     assert str(caught.value).startswith(f"{file}:3: there is no pass 'csee'")
+
+
+def test_a_file_in_the_working_directory_does_not_stand_for_ours(tmp_path, monkeypatch):
+    write(tmp_path, cleanup="stage mine:\n  cse\n", main="include cleanup\n")
+    monkeypatch.chdir(tmp_path)
+    assert [stage.name for stage in load("cleanup").stages] == ["cleanup"]
+    assert [stage.name for stage in load("./cleanup.pipeline").stages] == ["mine"]
+    assert [stage.name for stage in load("main").stages] == ["mine"]
 
 
 def test_ours_are_found_by_name():
