@@ -7,16 +7,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 #define CACHE_LINE 64
 #define HUGE_PAGE (2 << 20)
+#define MILLISECOND 1000000 /* in nanoseconds */
 
 /* What one call needs: its temporaries, and a pointer for each slot. */
 typedef struct arena {
     struct arena *next;
+    int64_t read_at, ask_at; /* when the clock was read, and when to ask next whether to stop */
+    int64_t stride, countdown; /* iterations from one reading of the clock to the next, and how many are left */
     char *memory;
     void *slots[];
 } arena;
@@ -33,13 +37,37 @@ struct shlo_executor {
     shlo_kernel *kernels;
     void **constants;
     shlo_host host;
+    shlo_interrupt interrupt; /* all NULL: nobody can */
     pthread_mutex_t lock; /* guards idle and arenas */
     arena *idle;
 };
 
-int64_t shlo_runtime_version(void) { return 1; }
+int64_t shlo_runtime_version(void) { return 2; }
 
-static int32_t run(const shlo_executor *executor, void *const *slots, const int64_t *code, const int64_t *end) {
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 * MILLISECOND + time.tv_nsec;
+}
+
+/* Asked after every iteration; the clock costs as much as a small one, so it is read less often while they are quick. */
+static int interrupted(const shlo_executor *executor, arena *arena) {
+    if (--arena->countdown > 0 || !executor->interrupt.check) return 0;
+    int64_t time = now();
+    arena->stride = time - arena->read_at > MILLISECOND ? 1 : arena->stride < 1024 ? 2 * arena->stride : 1024;
+    arena->countdown = arena->stride;
+    arena->read_at = time;
+    if (time < arena->ask_at) return 0;
+    arena->ask_at = time + 100 * MILLISECOND;
+    int state = executor->interrupt.enter();
+    int stop = executor->interrupt.check();
+    if (stop) executor->interrupt.clear();
+    executor->interrupt.leave(state);
+    return stop;
+}
+
+static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *code, const int64_t *end) {
+    void *const *slots = arena->slots;
     while (code < end) {
         switch (code[0]) {
         case SHLO_LAUNCH:
@@ -58,11 +86,12 @@ static int32_t run(const shlo_executor *executor, void *const *slots, const int6
             const volatile uint8_t *predicate = slots[code[1]];
             const int64_t *condition = code + 4, *body = condition + code[2], *after = body + code[3];
             for (;;) {
-                int32_t status = run(executor, slots, condition, body);
+                int32_t status = run(executor, arena, condition, body);
                 if (status != SHLO_OK) return status;
                 if (!*predicate) break;
-                status = run(executor, slots, body, after);
+                status = run(executor, arena, body, after);
                 if (status != SHLO_OK) return status;
+                if (interrupted(executor, arena)) return SHLO_INTERRUPTED;
             }
             code = after;
             break;
@@ -74,7 +103,7 @@ static int32_t run(const shlo_executor *executor, void *const *slots, const int6
             memcpy(&index, slots[code[1]], sizeof index);
             if (index < 0 || index >= count) index = (int32_t)(count - 1);
             for (int64_t i = 0; i < index; ++i) branch += sizes[i];
-            int32_t status = run(executor, slots, branch, branch + sizes[index]);
+            int32_t status = run(executor, arena, branch, branch + sizes[index]);
             if (status != SHLO_OK) return status;
             for (int64_t i = index; i < count; ++i) branch += sizes[i];
             code = branch;
@@ -103,6 +132,8 @@ static arena *new_arena(const shlo_executor *executor) {
     if (alignment == HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
     made->memory = memory;
+    made->read_at = made->ask_at = 0;
+    made->stride = made->countdown = 1;
     for (int64_t i = 0; i < executor->slots; ++i) {
         int64_t value = executor->origins[2 * i + 1];
         switch (executor->origins[2 * i]) {
@@ -148,7 +179,7 @@ int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void 
         external outer = executor->externals[i];
         arena->slots[outer.slot] = (outer.kind == SHLO_ARGUMENT ? arguments : results)[outer.number];
     }
-    int32_t status = run(executor, arena->slots, executor->code, executor->code + executor->words);
+    int32_t status = run(executor, arena, executor->code, executor->code + executor->words);
     return_arena(executor, arena);
     return status;
 }
@@ -168,7 +199,8 @@ static void *copied(const void *from, size_t bytes) {
 
 shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const int64_t *origins, int64_t slots,
                                     const shlo_kernel *kernels, int64_t kernel_count, void *const *constants,
-                                    int64_t constant_count, int64_t arena_bytes, shlo_host host) {
+                                    int64_t constant_count, int64_t arena_bytes, shlo_host host,
+                                    const shlo_interrupt *interrupt) {
     shlo_executor *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     pthread_mutex_init(&made->lock, NULL);
@@ -176,6 +208,7 @@ shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const in
     made->slots = slots;
     made->arena_bytes = arena_bytes;
     made->host = host;
+    if (interrupt) made->interrupt = *interrupt;
     made->code = copied(code, (size_t)words * sizeof *code);
     made->origins = copied(origins, (size_t)slots * 2 * sizeof *origins);
     made->kernels = copied(kernels, (size_t)kernel_count * sizeof *kernels);

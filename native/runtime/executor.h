@@ -20,19 +20,31 @@
 
 enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST };
 enum { SHLO_ARGUMENT, SHLO_RESULT, SHLO_CONSTANT, SHLO_TEMPORARY };
-enum { SHLO_OK, SHLO_NO_MEMORY, SHLO_HOST_FAILED };
+enum { SHLO_OK, SHLO_NO_MEMORY, SHLO_HOST_FAILED, SHLO_INTERRUPTED };
 
 typedef void (*shlo_kernel)(void *const *buffers, int64_t begin, int64_t end);
 typedef int32_t (*shlo_host)(int64_t number, void *const *buffers);
 typedef struct shlo_executor shlo_executor;
 
+/* How a long loop asks, every tenth of a second, whether somebody wants it to stop: between enter and leave, check gives
+ * anything but 0, and clear forgets that it did. Python's own functions fit: PyGILState_Ensure, PyErr_CheckSignals,
+ * PyErr_Clear, PyGILState_Release. */
+typedef struct {
+    int (*enter)(void);
+    int (*check)(void);
+    void (*clear)(void);
+    void (*leave)(int);
+} shlo_interrupt;
+
 /* Raised whenever the code or a signature changes; the Python side refuses another one. */
 int64_t shlo_runtime_version(void);
 
-/* Copies code, origins, kernels and constants (the pointers, not what they point to). NULL when there is no memory. */
+/* Copies code, origins, kernels and constants (the pointers, not what they point to). interrupt may be NULL: then loops
+ * run to their end. NULL when there is no memory. */
 shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const int64_t *origins, int64_t slots,
                                     const shlo_kernel *kernels, int64_t kernel_count, void *const *constants,
-                                    int64_t constant_count, int64_t arena_bytes, shlo_host host);
+                                    int64_t constant_count, int64_t arena_bytes, shlo_host host,
+                                    const shlo_interrupt *interrupt);
 
 /* Safe from several threads at once: each call has an arena of its own, from a pool. */
 int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void *const *results);

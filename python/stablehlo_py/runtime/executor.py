@@ -30,8 +30,8 @@ from stablehlo_py.runtime.program import (
     walk,
 )
 
-RUNTIME_VERSION = 1  # shlo_runtime_version of native/runtime/executor.c
-NO_MEMORY, HOST_FAILED = 1, 2
+RUNTIME_VERSION = 2  # shlo_runtime_version of native/runtime/executor.c
+NO_MEMORY, HOST_FAILED, INTERRUPTED = 1, 2, 3
 
 _word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__
 
@@ -116,6 +116,7 @@ class NativeExecutor(Executor):
             len(constants),
             self.plan.arena_bytes,
             self._callback,
+            _interrupt(),
         )
         if not self._handle:
             raise MemoryError("no memory for the program")
@@ -135,6 +136,8 @@ class NativeExecutor(Executor):
             raise MemoryError(f"no memory for an arena of {self.plan.arena_bytes} bytes")
         if status == HOST_FAILED:
             raise self._failure.__dict__.pop("error")
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
 
     @property
     def arenas(self) -> int:
@@ -226,7 +229,7 @@ def load_native() -> ctypes.CDLL | None:
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
     create = library.shlo_executor_create
     create.restype = pointer
-    create.argtypes = [pointer, integer, pointer, integer, pointer, integer, pointer, integer, integer, HOST]
+    create.argtypes = [*[pointer, integer] * 4, integer, HOST, pointer]
     library.shlo_executor_run.restype = ctypes.c_int32
     library.shlo_executor_run.argtypes = [pointer, pointer, pointer]
     library.shlo_executor_arenas.restype = integer
@@ -234,6 +237,13 @@ def load_native() -> ctypes.CDLL | None:
     library.shlo_executor_destroy.restype = None
     library.shlo_executor_destroy.argtypes = [pointer]
     return library
+
+
+def _interrupt() -> ctypes.Array:
+    """shlo_interrupt for Python's signals: Ctrl-C stops a program that loops for ever."""
+    python = ctypes.pythonapi
+    functions = (python.PyGILState_Ensure, python.PyErr_CheckSignals, python.PyErr_Clear, python.PyGILState_Release)
+    return (ctypes.c_void_p * 4)(*[ctypes.cast(function, ctypes.c_void_p).value for function in functions])
 
 
 @functools.cache

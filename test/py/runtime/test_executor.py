@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -168,6 +170,27 @@ def test_keyboard_interrupt_in_a_host_call_comes_out_as_it_is(kind):
 
     with pytest.raises(KeyboardInterrupt):
         run(host_program(), kind, np.zeros(4, np.int32), host_calls=[interrupted])
+
+
+ENDLESS = """
+import os, signal, sys, threading
+from stablehlo_py.runtime.executor import make_executor
+from stablehlo_py.runtime.program import Buffer, Fill, Program, While
+
+loop = While((Fill(0, 1, 1),), 0, ())
+endless = make_executor(Program((Buffer(0, 1, "temporary"),), (loop,)), [], prefer=sys.argv[1])
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    endless.run([], [])
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_control_c_stops_an_endless_loop(kind):
+    child = subprocess.run([sys.executable, "-c", ENDLESS, kind], capture_output=True, text=True, timeout=60)
+    assert (child.returncode, child.stdout, child.stderr) == (0, "stopped\n", "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
