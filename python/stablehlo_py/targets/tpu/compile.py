@@ -14,13 +14,13 @@ import numpy as np
 
 from stablehlo_py.core import pipeline
 from stablehlo_py.dialects import mxu
-from stablehlo_py.dialects.stablehlo import DotGeneral
+from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.simulator import timed
 from stablehlo_py.simulator.program import Program, read_kernel
-from stablehlo_py.targets.tpu import emit
+from stablehlo_py.targets.tpu import emit, mxu_convolutions
 from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
@@ -133,6 +133,10 @@ def _notes(module: ir.Operation) -> list[str]:
         reason = unmapped(DotGeneral(dot))
         if reason is not None:
             notes.append(f"stablehlo.dot_general at {dot.location} runs on the host: {reason}")
+    for convolution in emit.operations_named(module, "stablehlo.convolution"):
+        reason = mxu_convolutions.unmapped(Convolution(convolution))
+        if reason is not None:
+            notes.append(f"stablehlo.convolution at {convolution.location} runs on the host: {reason}")
     return notes
 
 
