@@ -40,4 +40,4 @@ def print_standard_input() -> None:
         is_artifact = b"StableHLO_v" in data[:64]
         module = stablehlo.deserialize_portable_artifact(context, data) if is_artifact else ir.Module.parse(data)
         text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
-    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.write(str(text).encode())

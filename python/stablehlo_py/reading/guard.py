@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
-import resource
 import signal
 import time
 import warnings
@@ -135,6 +134,8 @@ def survives(parse: Callable[[], object]) -> bool:
 
 
 def _parse_and_exit(parse: Callable[[], object]) -> None:
+    import resource  # not on Windows, which has no fork either
+
     faulthandler.disable()  # a crash here is an answer, not news
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     silent = os.open(os.devnull, os.O_WRONLY)
