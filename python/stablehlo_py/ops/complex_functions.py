@@ -5,11 +5,12 @@ complex<f32> is computed in f64 and rounded once; complex<f64> calls the C libra
 
 from __future__ import annotations
 
+import math as python_math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, complex, ir, math
-from stablehlo_py.ops.expression import Num, any_of, constant, where
+from stablehlo_py.ops.expression import Num, any_of, constant, polynomial, where
 from stablehlo_py.ops.libm import call, call_libm
 
 _INFINITY = float("inf")
@@ -203,17 +204,94 @@ exponential = from_libm("cexp")
 log = from_libm("clog")
 sqrt = from_libm("csqrt")
 tanh = from_libm("ctanh")
-sine = from_libm("csin")
-cosine = from_libm("ccos")
 tan = from_libm("ctan")
-sinh = from_libm("csinh")
-cosh = from_libm("ccosh")
 acos = from_libm("cacos")
 acosh = from_libm("cacosh")
 asin = from_libm("casin")
 asinh = from_libm("casinh")
 atan = from_libm("catan")
 atanh = from_libm("catanh")
+
+
+# The series of sinh, highest power first.
+_SINH = tuple(1 / python_math.factorial(n) for n in range(19, 0, -2))
+_COSH_BEYOND = 700.0  # from here on exp(y) is taken in two steps, since a small sine may bring the product back
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """(high + low) * scale, where high + low has more digits than one number."""
+
+    high: Num
+    low: Num
+    scale: Num
+
+
+def _hyperbolic(y: Num) -> tuple[_Sum, _Sum]:
+    """sinh y and cosh y; the scale is 1, or a large number where the functions themselves would overflow."""
+    size = abs(y)
+    large = size > _COSH_BEYOND
+    scale = where(large, y.lift(python_math.exp(_COSH_BEYOND)), 1.0)
+    grown = Num(math.exp(where(large, size - _COSH_BEYOND, size).value)) * 0.5
+    shrunk = where(large, 0.0, 0.25 / grown)
+    difference, sum_ = grown - shrunk, grown + shrunk
+    lost_of_difference = (grown - difference) - shrunk
+    lost_of_sum = shrunk - (sum_ - grown)
+    small = size < 1.0
+    series = y * (y * y) * polynomial(y * y, _SINH[:-1])
+    sinh = _Sum(
+        where(small, y, difference.copysign(y)),
+        where(small, series, where(y < 0.0, -lost_of_difference, lost_of_difference)),
+        scale,
+    )
+    return sinh, _Sum(sum_, lost_of_sum, scale)
+
+
+def _sin_cos(x: Num) -> tuple[Num, Num]:
+    return Num(math.sin(x.value)), Num(math.cos(x.value))
+
+
+def _times(trigonometric: Num, hyperbolic: _Sum, *, leads: bool = False) -> Num:
+    """The product; zero times infinity is zero, and in the part that leads, NaN times infinity is infinite."""
+    high = trigonometric * hyperbolic.high
+    rest = _fused(trigonometric, hyperbolic.high, -high) + trigonometric * hyperbolic.low
+    product = where(abs(high) < _INFINITY, high + rest, high) * hyperbolic.scale
+    if leads:
+        product = where(trigonometric.is_nan & abs(hyperbolic.high).eq(_INFINITY), hyperbolic.high, product)
+    zero = trigonometric.eq(0.0) | hyperbolic.high.eq(0.0)
+    return where(zero, high.lift(0.0).copysign(trigonometric) * high.lift(1.0).copysign(hyperbolic.high), product)
+
+
+@wide
+def sine(z: Complex) -> Complex:
+    """sin(a + bi) = sin a cosh b + i cos a sinh b."""
+    sin, cos = _sin_cos(z.re)
+    sinh, cosh = _hyperbolic(z.im)
+    return Complex(_times(sin, cosh), _times(cos, sinh, leads=True))
+
+
+@wide
+def cosine(z: Complex) -> Complex:
+    """cos(a + bi) = cos a cosh b - i sin a sinh b."""
+    sin, cos = _sin_cos(z.re)
+    sinh, cosh = _hyperbolic(z.im)
+    return Complex(_times(cos, cosh, leads=True), -_times(sin, sinh))
+
+
+@wide
+def sinh(z: Complex) -> Complex:
+    """sinh(a + bi) = sinh a cos b + i cosh a sin b."""
+    sin, cos = _sin_cos(z.im)
+    sinh_, cosh_ = _hyperbolic(z.re)
+    return Complex(_times(cos, sinh_, leads=True), _times(sin, cosh_))
+
+
+@wide
+def cosh(z: Complex) -> Complex:
+    """cosh(a + bi) = cosh a cos b + i sinh a sin b."""
+    sin, cos = _sin_cos(z.im)
+    sinh_, cosh_ = _hyperbolic(z.re)
+    return Complex(_times(cos, cosh_, leads=True), _times(sin, sinh_))
 
 
 def _exp(z: Complex) -> Complex:
