@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 
 from stablehlo_py.core.types import element_type
+from stablehlo_py.machine.tpu import CHIPS
+from stablehlo_py.simulator import functional
+from stablehlo_py.simulator.program import Buffer
+from stablehlo_py.targets.tpu.gemm import compile_gemm
 
 from .kernels import compile_text, product_text, small_integers
 
@@ -18,15 +22,31 @@ def _shapes(count: int, seed: int) -> list[tuple[int, int, int]]:
     return [tuple(int(x) for x in rng.choice(SIZES, 3)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("chip", ["v4", "v4-megacore", "v5e", "v5p", "v6e"])
-def test_small_integers_are_exact(chip):
+@pytest.mark.parametrize("chip", CHIPS)
+def test_three_hundred_shapes_are_exact(chip):
+    """Small integers, so every order of sums gives the same; a VMEM limit small enough for several blocks."""
     rng = np.random.default_rng(1)
-    for m, n, k in _shapes(12, seed=len(chip)):
-        program = compile_text(product_text(m, n, k), chip=chip)
+    for m, n, k in _shapes(60, seed=len(chip)):
         x, y = small_integers(rng, (m, k), "bf16"), small_integers(rng, (k, n), "bf16")
-        (result,) = program(x, y)
+        kernel = compile_gemm(m, n, k, element_type("bf16"), chip, int(rng.choice([400_000, 1_000_000, 8_000_000])))
+        (result,) = functional.run(kernel, *(_in_tiles(a, b) for a, b in zip((x, y), kernel.inputs, strict=True)))
         expected = (x.astype(np.float32) @ y.astype(np.float32)).astype(ml_dtypes.bfloat16)
-        np.testing.assert_array_equal(result, expected, err_msg=f"{chip} {m}x{n}x{k}")
+        np.testing.assert_array_equal(result[0, :m, :n], expected, err_msg=f"{chip} {m}x{n}x{k}")
+
+
+def _in_tiles(array: np.ndarray, buffer: Buffer) -> np.ndarray:
+    """The array in its physical shape, with NaN in the padding."""
+    padded = np.full(buffer.shape, np.nan, array.dtype)
+    padded[0, : array.shape[0], : array.shape[1]] = array
+    return padded
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_whole_program_on_each_chip(chip):
+    rng = np.random.default_rng(1)
+    x, y = small_integers(rng, (129, 300), "bf16"), small_integers(rng, (300, 257), "bf16")
+    (result,) = compile_text(product_text(129, 257, 300), chip=chip)(x, y)
+    np.testing.assert_array_equal(result, (x.astype(np.float32) @ y.astype(np.float32)).astype(ml_dtypes.bfloat16))
 
 
 @pytest.mark.parametrize(
