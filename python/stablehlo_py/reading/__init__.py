@@ -157,20 +157,23 @@ def _numbers(version: str) -> tuple[int, ...]:
 # --- text --------------------------------------------------------------------------------------------------------------
 
 
+def _parse_text(data: bytes, context: ir.Context, path: Path | None) -> ir.Module:
+    """Parse from the file where its text was not rewritten: so locations carry the file's name."""
+    with _Lenient(context):
+        return ir.Module.parse(data, context) if path is None else ir.Module.parseFile(str(path), context)
+
+
 def _read_text(text: str, name: str, context: ir.Context, path: Path | None = None) -> ir.Module:
     diagnose.refuse_other_formats(text[:4096].encode("utf-8", "replace"), name)
     body, footer = constants.split_footer(text)
     body, resource_names = constants.with_own_names(body)
+    guard.refuse_deep_nesting(body.encode("utf-8", "replace"), name)
     body = shardy.to_generic(body, name)
-    data = body.encode()
-    guard.refuse_deep_nesting(data, name)
-    guard.refuse_trapping(data, name, partial(ir.Module.parse, data, context))
+    data = body.encode("utf-8", "replace")
+    guard.refuse_trapping(data, name, partial(_parse_text, data, context, None))
     source = Source(name, body)
-    # From its file, unless it was rewritten: so locations carry the file's name.
-    from_file = path is not None and body == text
     try:
-        with _Lenient(context):
-            module = ir.Module.parseFile(str(path), context) if from_file else ir.Module.parse(data, context)
+        module = _parse_text(data, context, path if body == text else None)
     except ir.MLIRError as error:
         raise diagnose.parse_error(error, source) from None
     return _finished(module, source, partial(constants.blobs_of_footer, footer, resource_names), resource_names)

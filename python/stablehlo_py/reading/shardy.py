@@ -30,7 +30,7 @@ def to_generic(text: str, where: str) -> str:
             continue
         try:
             piece, end = _rewrite(text, name, match.end())
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, RecursionError) as error:
             raise _not_understood(text, match.start(), name, where) from error
         pieces += [text[done : match.start()], piece]
         done = end

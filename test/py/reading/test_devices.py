@@ -139,3 +139,9 @@ def test_shardy_text_that_is_damaged(context):
             "func.func @f(%a: tensor<f32>) {\n  %0 = sdy.reshard %a <@m, [ : tensor<f32>\n  return\n}\n", context
         )
     assert error.value.where == "<text>:2:8"
+
+
+def test_computations_nested_too_deep_for_the_rewriter(context):
+    text = 'sdy.named_computation<"f">() () {\n' * 600 + "}" * 600
+    with pytest.raises(BadInput, match=r"sdy\.named_computation is not written"):
+        read_module("func.func @f() {\n" + text + "\n}\n", context)
