@@ -30,7 +30,7 @@ def native_library(name: str) -> Path | None:
     """A library that CMake built into the package; None when there was no compiler."""
     suffix = ".dylib" if sys.platform == "darwin" else ".so"
     # An editable install has two places: the checkout, and site-packages for what was built.
-    for root in sys.modules[__package__].__path__:
+    for root in sys.modules["stablehlo_py"].__path__:
         path = Path(root) / "_native" / f"lib{name}{suffix}"
         if path.is_file():
             return path

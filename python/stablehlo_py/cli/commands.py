@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     results = call(*inputs)
     seconds = {"compile_s": compiled - started, "run_s": time.perf_counter() - before}
     if arguments.output:
-        np.savez(arguments.output, **{f"out{i}": _storable(r) for i, r in enumerate(results)})
+        stored: dict[str, Any] = {f"out{i}": _storable(r) for i, r in enumerate(results)}
+        np.savez(arguments.output, **stored)
     if arguments.json:
         rows = [{"shape": list(r.shape), "dtype": r.dtype.name, "values": _values(r)} for r in results]
         print(json.dumps({**seconds, "target": arguments.target, "results": rows}))

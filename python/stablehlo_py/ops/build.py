@@ -128,12 +128,13 @@ def scalar(element: ElementType, value: object) -> ir.Value:
     if element.is_complex:
         number = np.asarray(value, element.dtype)
         return complex.CreateOp(
-            compute_type(element), scalar(element.part, number.real), scalar(element.part, number.imag)
+            compute_type(element), scalar(element.part, np.real(number)), scalar(element.part, np.imag(number))
         ).result
     ty = compute_type(element)
     if element.is_float:
         wide = np.float64 if element.bits == 64 else np.float32
-        return float_constant(ty, np.asarray(value).astype(element.dtype).astype(wide)[()])
+        number = np.asarray(value).astype(element.dtype).astype(wide)[()]
+        return float_constant(ty, number)  # pyright: ignore[reportArgumentType] - numpy types [()] as an array
     number = int(np.asarray(value).astype(element.dtype)) if not isinstance(value, int) else value
     return integer_constant(ty, number)
 
@@ -265,7 +266,7 @@ def generic(
         [t.value for t in inputs],
         [t.value for t in inits],
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators or ()]),
     )
     every = [*inputs, *inits]
     block = op.regions[0].blocks.append(*[storage_type(t.element) for t in every], arg_locs=None)

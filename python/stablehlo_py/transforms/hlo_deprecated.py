@@ -148,10 +148,10 @@ def _einsum(op: ir.Operation) -> Sequence[ir.Value]:
     sizes = dict(zip(left + right, _shape(lhs) + _shape(rhs), strict=True))
     labels = "".join(batch) + "".join(label for label in left + right if label not in shared)
     ty = _tensor([sizes[label] for label in labels], op.results[0])
-    pairs = [
+    batching, contracting = (
         ([left.index(label) for label in part], [right.index(label) for label in part]) for part in (batch, summed)
-    ]
-    return [_transpose(_dot_general(op, lhs, rhs, *pairs, ty), labels, result)]
+    )
+    return [_transpose(_dot_general(op, lhs, rhs, batching, contracting, ty), labels, result)]
 
 
 def _unary_einsum(op: ir.Operation) -> Sequence[ir.Value]:

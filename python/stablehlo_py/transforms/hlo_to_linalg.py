@@ -93,8 +93,8 @@ class _Lowering:
         if special is not None:
             return special(self, op, operands)
         rule = registry.lower.find(op.name, self.target)
-        results = build.as_tuple(rule(op, *operands)) if rule is not None else (None,)
-        if any(r is None for r in results):
+        results = build.as_tuple(rule(op, *operands)) if rule is not None else ()
+        if rule is None or any(r is None for r in results):
             raise UnsupportedOp(
                 op.name,
                 "no rule lowers it",

@@ -299,7 +299,7 @@ class _Rows:
         targets = dict(zip([*group.outputs, *self.kept], carried, strict=True))
         row_scalars: dict[Place, ir.Value] = {}
 
-        def evaluator(columns: list[ir.Value]) -> _Evaluator:
+        def evaluator(columns: list[ir.Value]) -> _LoadingEvaluator:
             indices = [*row, *columns]
             evaluate = _LoadingEvaluator(self, lambda run: indices[run], indices, targets)
             evaluate.known.update(row_scalars)
