@@ -33,17 +33,17 @@ class Interpreter:
         wanted = self._entry.types
         if len(arrays) != len(wanted):
             raise TypeError(f"{len(arrays)} arguments given, {len(wanted)} wanted")
-        values = tuple(_checked(i, x, ty) for i, (x, ty) in enumerate(zip(arrays, wanted)))
+        values = tuple(_checked(i, x, ty) for i, (x, ty) in enumerate(zip(arrays, wanted, strict=True)))
         with np.errstate(all="ignore"):
             results = self._run(self._entry, {}, values)
         return tuple(np.array(x) if isinstance(x, np.ndarray) else x for x in results)
 
     def _run(self, plan: Plan, env: dict[int, Any], values: Values, whole: bool = False) -> Values:
         """Run one block. whole: its scalars stand for arrays of one shape."""
-        env.update(zip(plan.arguments, values))
+        env.update(zip(plan.arguments, values, strict=True))
         for step in plan.steps:
             results = self._step(step, env, whole)
-            env.update(zip(step.results, results))
+            env.update(zip(step.results, results, strict=True))
             for number in step.dead:
                 env.pop(number, None)
         return tuple(env[number] for number in plan.returns)
@@ -65,7 +65,7 @@ class Interpreter:
     def _region_runner(self, step: Step, env: dict[int, Any]) -> Callable[..., Values]:
         def run(region: int, *arrays: np.ndarray) -> Values:
             plan = step.regions[region]
-            if all(ty is None or x.ndim == ty.rank for x, ty in zip(arrays, plan.types)):
+            if all(ty is None or x.ndim == ty.rank for x, ty in zip(arrays, plan.types, strict=True)):
                 return self._run(plan, env, arrays)
             shape = np.broadcast_shapes(*[x.shape for x in arrays])
             if plan.elementwise:
@@ -81,7 +81,7 @@ class Interpreter:
         for place in np.ndindex(*shape):
             values = self._run(plan, env, tuple(np.asarray(x[place]) for x in spread))
             results = results or [np.empty(shape, v.dtype) for v in values]
-            for result, value in zip(results, values):
+            for result, value in zip(results, values, strict=True):
                 result[place] = value
         return tuple(results) if results else tuple(spread[: len(plan.returns)])
 
@@ -90,7 +90,7 @@ def _checked(index: int, array: np.ndarray, ty: TensorType | None) -> np.ndarray
     array = np.asarray(array)
     if ty is None:
         return array
-    same_shape = len(array.shape) == ty.rank and all(d in (-1, n) for d, n in zip(ty.shape, array.shape))
+    same_shape = len(array.shape) == ty.rank and all(d in (-1, n) for d, n in zip(ty.shape, array.shape, strict=True))
     if array.dtype != ty.element.dtype or not same_shape:
         raise TypeError(f"argument {index} is {array.dtype}{list(array.shape)}, {ty} is wanted")
     return array
@@ -101,7 +101,9 @@ def _as_declared(step: Step, value: Any, ty: TensorType | None, whole: bool) -> 
     if ty is None:
         return value
     array = np.asarray(value)
-    same_shape = whole or (array.ndim == ty.rank and all(d in (-1, n) for d, n in zip(ty.shape, array.shape)))
+    same_shape = whole or (
+        array.ndim == ty.rank and all(d in (-1, n) for d, n in zip(ty.shape, array.shape, strict=True))
+    )
     if array.dtype != ty.element.dtype or not same_shape:
         given = f"{array.dtype}{list(array.shape)}"
         raise RuntimeError(f"{step.op.location}: the evaluate rule of {step.op.name} gave {given}, not {ty}")

@@ -34,7 +34,7 @@ def convolve(
     if groups == 1:
         product = _windows(left, right, strides, dilation, op.feature_group_count)
     else:
-        parts = zip(np.split(left, groups, axis=0), np.split(right, groups, axis=-1))
+        parts = zip(np.split(left, groups, axis=0), np.split(right, groups, axis=-1), strict=True)
         product = np.concatenate([_windows(lo, hi, strides, dilation, 1) for lo, hi in parts], axis=-1)
     return _to_result_layout(summed(product, result), dims)
 
@@ -54,15 +54,17 @@ def _windows(
 ) -> np.ndarray:
     """[n, spatial.., g * c] x [window.., c, g * o] -> [n, spatial.., g * o]: one product for each place in the window."""
     window = rhs.shape[:-2]
-    reach = [(w - 1) * d + 1 for w, d in zip(window, dilation)]
-    sizes = [max((n - r) // s + 1, 0) if w else 0 for n, r, s, w in zip(lhs.shape[1:-1], reach, strides, window)]
+    reach = [(w - 1) * d + 1 for w, d in zip(window, dilation, strict=True)]
+    sizes = [
+        max((n - r) // s + 1, 0) if w else 0 for n, r, s, w in zip(lhs.shape[1:-1], reach, strides, window, strict=True)
+    ]
     channels, outputs = rhs.shape[-2], rhs.shape[-1] // groups
     total = np.zeros((groups, lhs.shape[0] * int(np.prod(sizes)), outputs), np.result_type(lhs, rhs))
     if total.size == 0:
         return total.reshape(lhs.shape[0], *sizes, groups * outputs)
     for place in itertools.product(*map(range, window)):
-        starts = [p * d for p, d in zip(place, dilation)]
-        view = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, strides)]
+        starts = [p * d for p, d in zip(place, dilation, strict=True)]
+        view = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, strides, strict=True)]
         patch = lhs[(slice(None), *view, slice(None))].reshape(-1, groups, channels).transpose(1, 0, 2)
         total += patch @ rhs[place].reshape(channels, groups, outputs).transpose(1, 0, 2)
     return total.transpose(1, 0, 2).reshape(lhs.shape[0], *sizes, groups * outputs)

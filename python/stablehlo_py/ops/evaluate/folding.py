@@ -86,4 +86,4 @@ class Fold:
         return self._run(0, *accumulators, *elements)
 
     def finish(self, accumulators: Arrays) -> Arrays:
-        return tuple(np.array(narrow(a, dtype)) for a, dtype in zip(accumulators, self._dtypes))
+        return tuple(np.array(narrow(a, dtype)) for a, dtype in zip(accumulators, self._dtypes, strict=True))

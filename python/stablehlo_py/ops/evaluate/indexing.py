@@ -21,7 +21,7 @@ def _as_int(indices: np.ndarray) -> np.ndarray:
 
 
 def _clamped(starts: Sequence[np.ndarray], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    return [int(np.clip(_as_int(s), 0, n - size)) for s, n, size in zip(starts, shape, sizes)]
+    return [int(np.clip(_as_int(s), 0, n - size)) for s, n, size in zip(starts, shape, sizes, strict=True)]
 
 
 @evaluate("stablehlo.dynamic_slice")
@@ -29,7 +29,7 @@ def evaluate_dynamic_slice(op: Op, operand: np.ndarray, *start_indices: np.ndarr
     """A slice of slice_sizes; its start is moved until it lies inside."""
     sizes = op.ints("slice_sizes")
     starts = _clamped(start_indices, operand.shape, sizes)
-    return operand[tuple(slice(a, a + n) for a, n in zip(starts, sizes))]
+    return operand[tuple(slice(a, a + n) for a, n in zip(starts, sizes, strict=True))]
 
 
 @evaluate("stablehlo.dynamic_update_slice")
@@ -39,7 +39,7 @@ def evaluate_dynamic_update_slice(
     """The operand with `update` written over a slice; its start is moved until it lies inside."""
     starts = _clamped(start_indices, operand.shape, update.shape)
     result = np.array(operand)
-    result[tuple(slice(a, a + n) for a, n in zip(starts, update.shape))] = update
+    result[tuple(slice(a, a + n) for a, n in zip(starts, update.shape, strict=True))] = update
     return result
 
 
@@ -144,7 +144,7 @@ def evaluate_scatter(op: Scatter, *operands: np.ndarray, run: Run) -> Arrays:
     for chosen in rounds:
         at = place[chosen]
         values = fold.step(tuple(r[at] for r in results), tuple(u[chosen] for u in flat_updates))
-        for result, value in zip(results, values):
+        for result, value in zip(results, values, strict=True):
             result[at] = value
     return tuple(x.reshape(inputs[0].shape) for x in fold.finish(tuple(results)))
 

@@ -75,7 +75,9 @@ def evaluate_batch_norm_training(op: Op, operand: np.ndarray, scale: np.ndarray,
     x = wide(operand)
     mean, variance = x.mean(others, keepdims=True), x.var(others, keepdims=True)
     result = _per_feature(scale, x, axis) * (x - mean) / np.sqrt(variance + epsilon) + _per_feature(offset, x, axis)
-    return tuple(narrow(r, t.element.dtype) for r, t in zip((result, mean.ravel(), variance.ravel()), op.types))
+    return tuple(
+        narrow(r, t.element.dtype) for r, t in zip((result, mean.ravel(), variance.ravel()), op.types, strict=True)
+    )
 
 
 @evaluate("stablehlo.batch_norm_grad")
@@ -95,4 +97,4 @@ def evaluate_batch_norm_grad(
     grad_operand = _per_feature(scale, x, axis) * inner / (count * deviation)
     grad_scale = weighted / deviation
     results = grad_operand, grad_scale.ravel(), grad_offset.ravel()
-    return tuple(narrow(r, t.element.dtype) for r, t in zip(results, op.types))
+    return tuple(narrow(r, t.element.dtype) for r, t in zip(results, op.types, strict=True))

@@ -29,10 +29,26 @@ _TENSOR = re.compile(r"tensor<(?P<shape>(?:(?:\d+|\?)x)*)(?P<element>!quant\.uni
 MOVES = frozenset(
     "stablehlo." + name
     for name in (
-        "all_gather all_to_all broadcast_in_dim collective_broadcast collective_permute concatenate dynamic_gather "
-        "dynamic_reshape dynamic_slice dynamic_update_slice gather get_dimension_size optimization_barrier pad reshape "
-        "reverse select slice transpose"
-    ).split()
+        "all_gather",
+        "all_to_all",
+        "broadcast_in_dim",
+        "collective_broadcast",
+        "collective_permute",
+        "concatenate",
+        "dynamic_gather",
+        "dynamic_reshape",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "get_dimension_size",
+        "optimization_barrier",
+        "pad",
+        "reshape",
+        "reverse",
+        "select",
+        "slice",
+        "transpose",
+    )
 )
 _HANDS_ON = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.tuple"})
 
@@ -131,7 +147,7 @@ def on_quantized(op: Op, rule: Rule) -> tuple[Op, Rule]:
     """The view and the rule for an op that may have quantized operands or results."""
     of = [quantization_of(v.type) for v in op.operation.operands]
     to = [quantization_of(v.type) for v in op.operation.results]
-    if not any(of) and not any(to) or op.name in _HANDS_ON:
+    if (not any(of) and not any(to)) or op.name in _HANDS_ON:
         return op, rule
     if op.name in MOVES:
         return _seen_as(type(op), real=False)(op.operation), rule

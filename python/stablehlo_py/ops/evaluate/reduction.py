@@ -11,7 +11,6 @@ from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.ops.evaluate.folding import Arrays, Run, known_body
 from stablehlo_py.ops.evaluate.numeric import narrow, wide
 
-
 # The specification lets the fold be any binary tree that keeps the order. One element after another is what a reader
 # expects; beyond this many it would take too long.
 _LONGEST_IN_SEQUENCE = 1024

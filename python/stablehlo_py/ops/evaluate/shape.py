@@ -45,7 +45,7 @@ def broadcast(operand: np.ndarray, shape: Sequence[int], dimensions: Sequence[in
     """Dimension i of the operand becomes dimension dimensions[i] of the result."""
     order = np.argsort(dimensions, kind="stable") if len(dimensions) else ()
     spread = [1] * len(shape)
-    for d, size in zip(dimensions, operand.shape):
+    for d, size in zip(dimensions, operand.shape, strict=True):
         spread[d] = size
     return np.broadcast_to(operand.transpose([int(d) for d in order]).reshape(spread), tuple(shape))
 
@@ -101,7 +101,7 @@ def evaluate_concatenate(op: Op, *inputs: np.ndarray) -> np.ndarray:
 @evaluate("stablehlo.slice")
 def evaluate_slice(op: Op, operand: np.ndarray) -> np.ndarray:
     """operand[start : limit : stride] in each dimension."""
-    bounds = zip(op.ints("start_indices"), op.ints("limit_indices"), op.ints("strides"))
+    bounds = zip(op.ints("start_indices"), op.ints("limit_indices"), op.ints("strides"), strict=True)
     return operand[tuple(slice(*b) for b in bounds)]
 
 
@@ -109,17 +109,17 @@ def evaluate_slice(op: Op, operand: np.ndarray) -> np.ndarray:
 def evaluate_real_dynamic_slice(op: Op, operand: np.ndarray, *bounds: np.ndarray) -> np.ndarray:
     """slice with bounds known at run time."""
     starts, limits, strides = ([int(i) for i in b] for b in bounds)
-    return operand[tuple(slice(*b) for b in zip(starts, limits, strides))]
+    return operand[tuple(slice(*b) for b in zip(starts, limits, strides, strict=True))]
 
 
 def pad(
     operand: np.ndarray, value: np.ndarray, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> np.ndarray:
     """`interior` copies of value between neighbours, then `low` before and `high` after; a negative amount cuts."""
-    spread = [max(n + (n - 1) * i, 0) for n, i in zip(operand.shape, interior)]
-    result = np.full([n + lo + hi for n, lo, hi in zip(spread, low, high)], value, operand.dtype)
+    spread = [max(n + (n - 1) * i, 0) for n, i in zip(operand.shape, interior, strict=True)]
+    result = np.full([n + lo + hi for n, lo, hi in zip(spread, low, high, strict=True)], value, operand.dtype)
     target, source = [], []
-    for n, lo, i, out in zip(operand.shape, low, interior, result.shape):
+    for n, lo, i, out in zip(operand.shape, low, interior, result.shape, strict=True):
         step = i + 1
         first = max(0, -(lo // step)) if lo < 0 else 0  # the first element at or after the cut
         last = min(n, (out - 1 - lo) // step + 1)

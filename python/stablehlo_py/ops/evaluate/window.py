@@ -16,13 +16,15 @@ from stablehlo_py.ops.evaluate.shape import pad
 def _places(op: ReduceWindow, shape: tuple[int, ...], result: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """For each place in the window, in order, where all windows have it in the padded and dilated operand."""
     for place in itertools.product(*map(range, op.window_dimensions)):
-        starts = [p * d for p, d in zip(place, op.window_dilations)]
-        yield tuple(slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, result, op.window_strides))
+        starts = [p * d for p, d in zip(place, op.window_dilations, strict=True)]
+        yield tuple(slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, result, op.window_strides, strict=True))
 
 
 def _result_shape(op: ReduceWindow, padded: tuple[int, ...]) -> tuple[int, ...]:
-    reach = [(w - 1) * d + 1 if w else 0 for w, d in zip(op.window_dimensions, op.window_dilations)]
-    return tuple(max((n - r) // s + 1, 0) if n >= r else 0 for n, r, s in zip(padded, reach, op.window_strides))
+    reach = [(w - 1) * d + 1 if w else 0 for w, d in zip(op.window_dimensions, op.window_dilations, strict=True)]
+    return tuple(
+        max((n - r) // s + 1, 0) if n >= r else 0 for n, r, s in zip(padded, reach, op.window_strides, strict=True)
+    )
 
 
 @evaluate("stablehlo.reduce_window")
@@ -32,7 +34,7 @@ def evaluate_reduce_window(op: ReduceWindow, *operands: np.ndarray, run: Run) ->
     inputs, inits = operands[:half], operands[half:]
     low, high = [lo for lo, _ in op.padding], [hi for _, hi in op.padding]
     interior = [d - 1 for d in op.base_dilations]
-    padded = [pad(x, init, low, high, interior) for x, init in zip(inputs, inits)]
+    padded = [pad(x, init, low, high, interior) for x, init in zip(inputs, inits, strict=True)]
     shape = _result_shape(op, padded[0].shape)
     fold = Fold(op.block(), run, tuple(t.element.dtype for t in op.types))
     accumulators = fold.start(inits, shape)
