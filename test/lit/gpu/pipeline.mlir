@@ -23,11 +23,11 @@ func.func @main(%a: tensor<128x64xf32>, %b: tensor<64x128xf32>) -> tensor<128x12
 // -----
 
 // A long row is summed by one block: shuffles within warps, shared memory across them.
-// GPU: gpu.launch_func @[[R:reduce_0_rows_0]]::@[[R]]
+// GPU: gpu.launch_func @[[R:rows_reduce_0_rowprogram_0]]::@[[R]]
 // GPU: gpu.func @[[R]](
 // GPU-COUNT-5: gpu.shuffle xor
 // GPU: gpu.barrier
-// NVVM-LABEL: gpu.module @reduce_0_rows_0
+// NVVM-LABEL: gpu.module @rows_reduce_0_rowprogram_0
 // NVVM-COUNT-5: nvvm.shfl.sync bfly
 func.func @main(%a: tensor<8x1024xf32>, %z: tensor<f32>) -> tensor<8xf32> {
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : (tensor<8x1024xf32>, tensor<f32>) -> tensor<8xf32>

@@ -11,9 +11,13 @@ from stablehlo_py.targets.gpu.contraction import emit_contraction
 from stablehlo_py.targets.gpu.launch import BUFFERS, Former, captures
 from stablehlo_py.targets.gpu.loops import emit_copy, emit_loops
 from stablehlo_py.targets.gpu.nest import Nest
+from stablehlo_py.targets.gpu.row_programs import emit_row_program, emit_single_row
 from stablehlo_py.targets.gpu.rows import emit_rows
 from stablehlo_py.targets.gpu.serial import emit_serial
 from stablehlo_py.targets.gpu.tensor_cores import emit_tensor_cores
+from stablehlo_py.transforms.grouping import ROWS
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 # Asked in order; each says whether it took the nest, and the last takes all.
 _EMITTERS = (emit_tensor_cores, emit_contraction, emit_rows, emit_loops)
@@ -37,26 +41,42 @@ class _Function:
     """The work of one function, replaced by launches in order; what no parallel emitter takes, one thread does."""
 
     def __init__(self, function: ir.Operation, module: ir.Operation) -> None:
-        self.former = Former(function, module)
+        self.function, self.former = function, Former(function, module)
         self.operations = [view.operation for view in function.regions[0].blocks[0].operations]
         self.serial: list[ir.Operation] = []
         self.fills: dict[ir.Value, tuple[Nest, ir.Value]] = {}  # buffers that are to hold one value, not stored yet
 
     def form(self) -> None:
+        if not self.single_row():
+            self.one_by_one()
+        for op in reversed(self.operations):
+            if op.name not in _KEPT:
+                op.erase()
+
+    def single_row(self) -> bool:
+        """Whether the function reduces everything, and one block does it all."""
+        kind = self.function.attributes.get(KERNEL)
+        if kind is None or ir.StringAttr(kind).value != ROWS:
+            return False
+        work = [op for op in self.operations if op.name not in _KEPT]
+        return not any(PARALLEL_LOOP in op.attributes for op in work) and emit_single_row(self.former, work)
+
+    def one_by_one(self) -> None:
         for op in self.operations:
             if op.name == "linalg.generic":
                 self.generic(Nest(op))
             elif op.name == "memref.copy":
                 self.settle(op)
                 emit_copy(self.former, op)
+            elif PARALLEL_LOOP in op.attributes and op.name == "scf.for":
+                self.settle(op)
+                if not emit_row_program(self.former, op):
+                    self.serial.append(op)
             elif op.name in _KEPT or op.name == "memref.dealloc":
                 continue
             elif self.serial or not self.former.is_repeated(op):
                 self.serial.append(op)
         self.settle(None)
-        for op in reversed(self.operations):
-            if op.name not in _KEPT:
-                op.erase()
 
     def generic(self, nest: Nest) -> None:
         """A fill waits for the op that reads it: a reduction starts from the value instead."""

@@ -93,14 +93,17 @@ class Former:
         body: Callable[[Scope], None],
         shared: Sequence[ir.Type] = (),
         extra: Sequence[ir.Value] = (),
+        without: Sequence[ir.Value] = (),
     ) -> None:
         """Make a kernel that does `work` by `body`, and launch it where the last op of `work` stands.
 
-        extra: buffers that the body uses beyond those that `work` names. The caller erases `work`.
+        extra: what the body uses beyond what `work` names; without: what it gives a stand-in of its own. The caller
+        erases `work`.
         """
         outside = _Outside(self, work[0])
         for value in [*captures(work), *extra]:
-            outside.add(value)
+            if value not in without:
+                outside.add(value)
         name = f"{self.prefix}_{kind}_{self.count}"
         self.count += 1
         with ir.InsertionPoint(self.module.regions[0].blocks[0]), work[0].location:

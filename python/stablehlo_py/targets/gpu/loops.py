@@ -60,6 +60,7 @@ def launch_elements(
     extents: Sequence[int],
     element: Callable[[Scope, Sequence[ir.Value]], None],
     extra: Sequence[ir.Value] = (),
+    without: Sequence[ir.Value] = (),
 ) -> None:
     """A thread per point of an index space; nothing is launched over an empty one."""
     count = 1
@@ -76,4 +77,5 @@ def launch_elements(
         else:
             when(less(linear, count), lambda: element(scope, delinearize(linear, extents)))
 
-    former.launch([op], kind, grid=(-(-count // threads), 1, 1), block=(threads, 1, 1), body=body, extra=extra)
+    blocks = -(-count // threads)
+    former.launch([op], kind, grid=(blocks, 1, 1), block=(threads, 1, 1), body=body, extra=extra, without=without)

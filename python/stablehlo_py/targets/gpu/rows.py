@@ -147,7 +147,7 @@ def _reduce(nest: Nest, reduction: Reduction, scope: Scope, length: int, threads
     total = loop.results_[0]
     for distance in (16, 8, 4, 2, 1):
         total = combine(total, shuffle_xor(total, distance))
-    total = _across_warps(scope, total, threads // WARP, combine)
+    total = across_warps(scope, scope.shared[0], total, threads // WARP, combine)
 
     def finish() -> None:
         start = nest.load(scope, nest.inputs, loops)
@@ -161,11 +161,10 @@ def _reduce(nest: Nest, reduction: Reduction, scope: Scope, length: int, threads
     when(arith.cmpi(arith.CmpIPredicate.eq, scope.thread, constant(0)), finish)
 
 
-def _across_warps(scope: Scope, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
+def across_warps(scope: Scope, shared: ir.Value, value: ir.Value, warps: int, combine: Combine) -> ir.Value:
     """Every thread's combination of the values that the first lanes of all warps hold."""
     if warps == 1:
         return value
-    (shared,) = scope.shared
     lane, warp = arith.remui(scope.thread, constant(WARP)), arith.divui(scope.thread, constant(WARP))
     first = arith.cmpi(arith.CmpIPredicate.eq, lane, constant(0))
     when(first, lambda: memref.store(value, shared, [warp]))
