@@ -73,7 +73,9 @@ def storage_tensor(ty: TensorType) -> ir.RankedTensorType:
 def widen(element: ElementType, stored: ir.Value) -> ir.Value:
     """Storage to compute."""
     if element.is_float and element.bits < 32:
-        return small_float.widen(element, stored)
+        value = small_float.widen(element, stored)
+        _rounded.get({})[value] = (element, stored)
+        return value
     if not element.is_float and not element.is_complex and element.bits < 8:
         return arith.trunci(compute_type(element), stored)
     return stored
@@ -96,13 +98,11 @@ def rounded(element: ElementType, value: ir.Value) -> ir.Value:
     """A compute scalar rounded to what `element` can hold: what one op of a chain hands to the next."""
     if not element.is_float or element.bits >= 32:
         return value
-    stored = narrow(element, value)
-    result = widen(element, stored)
-    _rounded.get({})[result] = (element, stored)
-    return result
+    known = _rounded.get({}).get(value)
+    return value if known is not None and known[0] == element else widen(element, narrow(element, value))
 
 
-# Inside a body, what each rounded scalar was widened from: storing it needs no second rounding.
+# Inside a body, what each small float was widened from: storing it again changes no bit, not even of a NaN.
 _rounded: contextvars.ContextVar[dict[ir.Value, tuple[ElementType, ir.Value]]] = contextvars.ContextVar("rounded")
 
 
