@@ -1,0 +1,150 @@
+"""Complex functions: accuracy over the plane, branch cuts, infinities and zeros as in C's Annex G."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ops.programs import Applied, compiled
+
+from stablehlo_py.core.ulp import ulp_distance
+
+FUNCTIONS = {
+    "stablehlo.exponential": np.exp,
+    "stablehlo.exponential_minus_one": lambda z: np.exp(z) - 1,
+    "stablehlo.log": np.log,
+    "stablehlo.log_plus_one": lambda z: np.log(1 + z),
+    "stablehlo.sqrt": np.sqrt,
+    "stablehlo.rsqrt": lambda z: 1 / np.sqrt(z),
+    "stablehlo.sine": np.sin,
+    "stablehlo.cosine": np.cos,
+    "stablehlo.tan": np.tan,
+    "stablehlo.tanh": np.tanh,
+    "stablehlo.logistic": lambda z: 1 / (1 + np.exp(-z)),
+    "chlo.sinh": np.sinh,
+    "chlo.cosh": np.cosh,
+    "chlo.asin": np.arcsin,
+    "chlo.acos": np.arccos,
+    "chlo.atan": np.arctan,
+    "chlo.asinh": np.arcsinh,
+    "chlo.acosh": np.arccosh,
+    "chlo.atanh": np.arctanh,
+}
+
+
+def plane(dtype: object, count: int = 400) -> np.ndarray:
+    """Numbers of every size in all four quadrants."""
+    rng = np.random.default_rng(0)
+    size, angle = 10.0 ** rng.uniform(-3, 0.8, count), rng.uniform(-np.pi, np.pi, count)
+    return (size * np.exp(1j * angle)).astype(dtype)
+
+
+def relative_error(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The distance of complex numbers over the size of the right one."""
+    return np.abs(got.astype(np.clongdouble) - wanted) / np.abs(wanted)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.complex64, 1e-7), (np.complex128, 2e-15)])
+def test_functions(dtype: object, most: float) -> None:
+    z = plane(dtype)
+    results = compiled([Applied(name) for name in FUNCTIONS], z)
+    wide = z.astype(np.clongdouble)
+    errors = {name: relative_error(r, f(wide)).max() for (name, f), r in zip(FUNCTIONS.items(), results, strict=True)}
+    assert {name: e for name, e in errors.items() if not e <= most} == {}
+
+
+def test_parts_are_accurate() -> None:
+    """Each part by itself is within 4 ULP where the function can be split into real ones."""
+    z = plane(np.complex64)
+    names = ["stablehlo.sine", "stablehlo.cosine", "stablehlo.tanh", "stablehlo.log_plus_one", "stablehlo.log"]
+    for name, got in zip(names, compiled([Applied(n) for n in names], z), strict=True):
+        wanted = FUNCTIONS[name](z.astype(np.clongdouble)).astype(np.complex64)
+        assert ulp_distance(got, wanted).max() <= 4, name
+
+
+def test_expm1_and_log1p_near_zero() -> None:
+    z = (plane(np.complex64) * np.float32(1e-6)).astype(np.complex64)
+    grown, logarithm = compiled([Applied("stablehlo.exponential_minus_one"), Applied("stablehlo.log_plus_one")], z)
+    wide = z.astype(np.complex128)
+    series = wide + wide**2 / 2 + wide**3 / 6
+    assert relative_error(grown, series).max() < 1e-7
+    assert relative_error(logarithm, wide - wide**2 / 2 + wide**3 / 3).max() < 1e-7
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_no_overflow_on_the_way(dtype: object) -> None:
+    """abs, division and sign where squares of the parts overflow or vanish."""
+    big, small = np.finfo(dtype).max / 4, np.finfo(dtype).tiny * 4
+    x = np.array([big + 1j * big, small + 1j * small, 3 + 4j, big * 1j], dtype)
+    y = np.array([big - 1j * big, small + 1j * small, -4 + 3j, big], dtype)
+    size, sign = compiled(
+        [Applied("stablehlo.abs", (0,), "f32" if dtype == np.complex64 else "f64"), Applied("stablehlo.sign")], x
+    )
+    np.testing.assert_allclose(size, np.hypot(x.real.astype(np.longdouble), x.imag).astype(size.dtype), rtol=1e-6)
+    np.testing.assert_allclose(np.abs(sign), 1, rtol=1e-6)
+    (quotient,) = compiled([Applied("stablehlo.divide", (0, 1))], x, y)
+    np.testing.assert_allclose(quotient, np.array([1j, 1, -1j, 1j], dtype), atol=1e-6)
+
+
+def test_division_by_zero_and_infinity() -> None:
+    inf, nan = np.inf, np.nan
+    x = np.array([1 + 1j, 1, complex(inf, 1), 2 + 3j, complex(nan, nan)], np.complex64)
+    y = np.array([0, complex(inf, inf), 2, complex(0, inf), 1], np.complex64)
+    (q,) = compiled([Applied("stablehlo.divide", (0, 1))], x, y)
+    assert np.isinf(q[0]) and q[1] == 0 and np.isinf(q[2]) and q[3] == 0 and np.isnan(q[4])
+
+
+def test_branch_cuts_keep_the_sign_of_zero() -> None:
+    """sqrt and log just above and below the negative axis, asin and acosh beside [-1, 1]."""
+    z = np.array([complex(-4, 0.0), complex(-4, -0.0)], np.complex64)
+    root, logarithm = compiled([Applied("stablehlo.sqrt"), Applied("stablehlo.log")], z)
+    np.testing.assert_allclose(root.imag, [2, -2])
+    np.testing.assert_allclose(logarithm.imag, [np.pi, -np.pi], rtol=1e-6)
+    z = np.array([complex(2, 0.0), complex(2, -0.0)], np.complex64)
+    (arcs,) = compiled([Applied("chlo.asin")], z)
+    np.testing.assert_allclose(arcs.imag, [np.arccosh(2), -np.arccosh(2)], rtol=1e-6)
+
+
+def test_special_values() -> None:
+    inf, nan = np.inf, np.nan
+    z = np.array([complex(-inf, nan), complex(inf, 0), complex(0, inf), complex(-inf, 1)], np.complex64)
+    exp, root, tanh = compiled(
+        [Applied("stablehlo.exponential"), Applied("stablehlo.sqrt"), Applied("stablehlo.tanh")], z
+    )
+    assert exp[0] == 0 and exp[1] == complex(inf, 0) and np.isnan(exp[2]) and exp[3] == 0
+    assert np.isinf(root[0].imag) and root[1] == complex(inf, 0) and np.isinf(root[2])
+    assert tanh[1] == 1 and tanh[3].real == -1
+
+
+def test_power() -> None:
+    x = np.array([0, 0, 2, 1j, -1, 0], np.complex64)
+    y = np.array([0, 2, 0.5, 2, 0.5, 1 + 1j], np.complex64)
+    (p,) = compiled([Applied("stablehlo.power", (0, 1))], x, y)
+    np.testing.assert_allclose(p, np.array([1, 0, np.sqrt(2), -1, 1j, 0]), atol=1e-6)
+
+
+def test_arithmetic_and_comparison() -> None:
+    x, y = plane(np.complex64), plane(np.complex64)[::-1].copy()
+    names = ("add", "subtract", "multiply")
+    total, difference, product = compiled([Applied(f"stablehlo.{n}", (0, 1)) for n in names], x, y)
+    np.testing.assert_array_equal(total, x + y)
+    np.testing.assert_array_equal(difference, x - y)
+    np.testing.assert_allclose(product, x * y, rtol=1e-5)
+    eq, ne = (
+        Applied("stablehlo.compare", (0, 1), "i1", f"comparison_direction = #stablehlo<comparison_direction {d}>")
+        for d in ("EQ", "NE")
+    )
+    y[::3] = x[::3]
+    equal, unequal = compiled([eq, ne], x, y)
+    np.testing.assert_array_equal(equal, x == y)
+    np.testing.assert_array_equal(unequal, x != y)
+
+
+def test_parts() -> None:
+    z = plane(np.complex128)
+    parts = [Applied("stablehlo.real", (0,), "f64"), Applied("stablehlo.imag", (0,), "f64"), Applied("chlo.conj")]
+    re, im, conjugate = compiled(parts, z)
+    np.testing.assert_array_equal(re, z.real)
+    np.testing.assert_array_equal(im, z.imag)
+    np.testing.assert_array_equal(conjugate, z.conj())
+    (again,) = compiled([Applied("stablehlo.complex", (0, 1), "complex<f64>")], re, im)
+    np.testing.assert_array_equal(again, z)
