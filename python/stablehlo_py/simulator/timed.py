@@ -30,12 +30,16 @@ CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut sho
 
 @dataclass(frozen=True)
 class Timed:
-    """Cycles of a kernel on one core, with its launch; busy: cycles that each unit works, as if alone."""
+    """Cycles of a kernel on one core, with its launch; busy: cycles that each unit works, as if alone.
+
+    whole: spans are those of the whole kernel, not of a run cut short.
+    """
 
     cycles: float
     busy: dict[str, float]
     hbm_bytes: float
     spans: tuple[events.Span, ...]
+    whole: bool = True
 
     def seconds(self, chip: Chip) -> float:
         return self.cycles / chip.clock_hz
@@ -100,7 +104,7 @@ def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]]
         spans = tuple(run)
     whole, _ = _bottleneck(busy)
     alike = all(resource == whole and clear for resource, clear in held_up)
-    return Timed(cycles, busy, moved, spans), alike
+    return Timed(cycles, busy, moved, spans, whole=False), alike
 
 
 def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:

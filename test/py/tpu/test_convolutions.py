@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
 

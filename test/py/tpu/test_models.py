@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.targets.tpu.compile import TpuOptions, TpuProgram, compile_tpu
 
@@ -87,7 +88,10 @@ def transformer_block(parameters, x):
 
 def transformer_arguments(width=96, tokens=50):
     rng = np.random.default_rng(12)
-    shapes = dict.fromkeys(("q", "k", "v", "out"), (width, width)) | {"up": (width, 4 * width), "down": (4 * width, width)}
+    shapes = dict.fromkeys(("q", "k", "v", "out"), (width, width)) | {
+        "up": (width, 4 * width),
+        "down": (4 * width, width),
+    }
     parameters = {name: rng.standard_normal(s).astype(np.float32) / s[0] ** 0.5 for name, s in shapes.items()}
     parameters |= {name: np.ones(width, np.float32) for name in ("norm1", "norm2")}
     return parameters, rng.standard_normal((tokens, width)).astype(np.float32)

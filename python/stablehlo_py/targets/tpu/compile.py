@@ -7,7 +7,6 @@ the functional simulator, and the timed simulator says how long they would take.
 from __future__ import annotations
 
 import collections
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,13 +17,13 @@ from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
-from stablehlo_py.simulator import timed
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.targets.tpu import emit, mxu_convolutions
 from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
 from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
+from stablehlo_py.targets.tpu.report import Report, WhatIf, kernel_report
 
 
 @dataclass(frozen=True)
@@ -42,40 +41,11 @@ class TpuOptions:
             raise CompileError(f"precision {self.precision!r} is not known", hint="it is default or highest")
 
 
-@dataclass(frozen=True)
-class KernelReport:
-    """One kernel: its label, what it does, its time and how much of the matrix units' time it uses."""
-
-    label: str
-    shape: tuple[int, int, int, int]  # b, m, n, k
-    cycles: float
-    seconds: float
-    utilisation: float
-    vmem_peak: int
-    hbm_bytes: float
-    busy: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Report:
-    """kernels in the order of the program; host: how often each op runs there; notes: in words."""
-
-    chip: str
-    kernels: tuple[KernelReport, ...]
-    host: dict[str, int]
-    notes: tuple[str, ...]
-
-    @property
-    def cycles(self) -> float:
-        """Of all kernels, one after the other; the host's time is not in it."""
-        return sum(kernel.cycles for kernel in self.kernels)
-
-
 class TpuProgram:
     """A compiled program: call it with arrays; `as_text` is its IR, `report()` what the chip would do with it."""
 
-    def __init__(self, module: ir.Module, options: TpuOptions, notes: tuple[str, ...]) -> None:
-        self.module, self.options, self._notes = module, options, notes
+    def __init__(self, source: ir.Module, module: ir.Module, options: TpuOptions, notes: tuple[str, ...]) -> None:
+        self._source, self.module, self.options, self._notes = source, module, options, notes
         with module.context:
             self._host = Host(module)
             self._kernels = [read_kernel(op) for op in emit.operations_named(module.operation, "mxu.kernel")]
@@ -92,10 +62,23 @@ class TpuProgram:
     def kernels(self) -> tuple[Program, ...]:
         return tuple(self._kernels)
 
-    def report(self) -> Report:
-        """Time of each kernel on the chip, and what the host keeps."""
-        kernels = tuple(_kernel_report(kernel) for kernel in self._kernels)
-        return Report(self.options.chip, kernels, dict(self._host_ops), self._notes)
+    def report(self, *, what_if: bool = False) -> Report:
+        """Time of each kernel on the chip, and what the host keeps; what_if adds the same program on the other chips."""
+        machine = chip(self.options.chip)
+        return Report(
+            chip=machine.name,
+            peak_flops=machine.peak_flops,
+            hbm_bytes_per_second=machine.hbm_bytes_per_second * machine.cores,
+            vmem_limit=self.options.vmem_limit or machine.vmem_limit_bytes,
+            kernels=tuple(kernel_report(kernel) for kernel in self._kernels),
+            host=dict(self._host_ops),
+            notes=self._notes,
+            what_if=tuple(self._on(name) for name in CHIPS) if what_if else (),
+        )
+
+    def _on(self, name: str) -> WhatIf:
+        other = compile_tpu(self._source, replace(self.options, chip=name, vmem_limit=0)).report()
+        return WhatIf(name, other.cycles, other.seconds, other.utilisation)
 
 
 def compile_tpu(module: ir.Module, options: TpuOptions | None = None) -> TpuProgram:
@@ -103,13 +86,18 @@ def compile_tpu(module: ir.Module, options: TpuOptions | None = None) -> TpuProg
     options = options or TpuOptions()
     with module.context, ir.Location.unknown():
         mxu.load(module.context)
-        copy = ir.Module.create()
-        for operation in module.body.operations:
-            copy.body.append(operation.operation.clone())
+        source, copy = _copy(module), _copy(module)
         notes = tuple(_notes(copy.operation))
         pipeline.run(_with_options(pipeline.load("tpu"), options), copy.operation)
         copy.operation.verify()
-    return TpuProgram(copy, options, notes)
+    return TpuProgram(source, copy, options, notes)
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    copy = ir.Module.create()
+    for operation in module.body.operations:
+        copy.body.append(operation.operation.clone())
+    return copy
 
 
 def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipeline:
@@ -153,21 +141,3 @@ def _host_ops(module: ir.Operation) -> list[str]:
 
     module.walk(visit, ir.WalkOrder.PRE_ORDER)
     return names
-
-
-def _kernel_report(kernel: Program) -> KernelReport:
-    machine = chip(kernel.chip)
-    result = timed.time_program(kernel, machine)
-    b, m, n = kernel.outputs[0].logical
-    k = math.prod(kernel.inputs[0].logical) // (b * m)
-    ideal = b * m * n * k / (machine.macs_per_cycle * machine.cores)
-    return KernelReport(
-        label=kernel.label,
-        shape=(b, m, n, k),
-        cycles=result.cycles,
-        seconds=result.seconds(machine),
-        utilisation=ideal / result.cycles,
-        vmem_peak=kernel.bytes_in("vmem"),
-        hbm_bytes=result.hbm_bytes * machine.cores,
-        busy=result.busy,
-    )
