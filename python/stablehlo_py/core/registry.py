@@ -8,6 +8,7 @@ A target overrides a rule with `@lower(name, target="tpu")` in its own folder. R
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,6 +54,12 @@ class Facet:
         """(op, target, rule) of all rules."""
         for (op_name, target), rule in sorted(self._rules.items()):
             yield op_name, target, rule
+
+
+def load_target(target: str) -> None:
+    """Import the folder of a target, which registers its overrides; `any` has none."""
+    if target != ANY:
+        importlib.import_module(f"stablehlo_py.targets.{target}")
 
 
 def source_of(rule: Rule) -> str:

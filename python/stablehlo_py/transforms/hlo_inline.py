@@ -71,6 +71,11 @@ def _unwrap(module: ir.Operation) -> None:
     nested = [child.operation for child in body.operations if child.operation.name == "builtin.module"]
     if not nested:
         return
+    if any(_name(function) == "main" for function in _functions(module)):
+        # the text around nested modules is a program itself; what is nested are others that it does not use
+        for child in nested:
+            child.erase()
+        return
     if len(nested) > 1 or _functions(module):
         raise BadInput(
             f"the input holds {len(nested) + bool(_functions(module))} modules",

@@ -37,6 +37,7 @@ class HloToLinalg(Pass):
     def run(self, op: ir.Operation) -> None:
         import stablehlo_py.ops  # noqa: F401 - registers every family
 
+        registry.load_target(self.target)
         body = op.regions[0].blocks[0]
         for function in [f.operation for f in body.operations if f.operation.name == "func.func"]:
             if function.regions[0].blocks:

@@ -1,1 +1,3 @@
-"""The host's CPU: kernels to native code, called by a Program."""
+"""The host CPU: lowering rules of its own, emitters of kernels, code generation."""
+
+from stablehlo_py.targets.cpu import contractions as contractions

@@ -1,0 +1,35 @@
+"""What kernels for a CPU are shaped by: vector registers and caches.
+
+Numbers of a cache hierarchy: AMD's software optimisation guide for Zen 4 (32 KiB L1 data, 1 MiB L2 a core) and Intel's
+for the Skylake server family (32 KiB, 1 MiB); smaller chips have at least a quarter of the L2, which the block sizes
+here leave room for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """vector_bytes: of one register; registers: how many there are; l1, l2: bytes of the caches of one core."""
+
+    vector_bytes: int
+    registers: int
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    bf16_dot: bool = False  # vdpbf16ps
+
+    def lanes(self, element_bytes: int) -> int:
+        """Elements in one vector register."""
+        return self.vector_bytes // element_bytes
+
+
+def cpu_of(features: str) -> Cpu:
+    """The CPU that LLVM's feature string describes; AArch64 has none of these names and 128-bit vectors."""
+    has = {name[1:] for name in features.split(",") if name.startswith("+")}
+    if "avx512f" in has and "avx512vl" in has:
+        return Cpu(64, 32, bf16_dot="avx512bf16" in has)
+    if "avx2" in has:
+        return Cpu(32, 16)
+    return Cpu(16, 32 if "neon" in has else 16)

@@ -1,0 +1,170 @@
+"""Loops and vectors on buffers: the small vocabulary in which the CPU's emitters are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stablehlo_py.mlir import arith, ir, memref, scf, vector
+
+Index = "int | ir.Value"
+
+
+def index(value: int | ir.Value) -> ir.Value:
+    """An index value; integers become constants."""
+    return arith.constant(ir.IndexType.get(), value) if isinstance(value, int) else value
+
+
+def add(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
+    """a + b, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if (isinstance(a, int) and a == 0) or (isinstance(b, int) and b == 0):
+        return b if isinstance(a, int) and a == 0 else a
+    return arith.addi(index(a), index(b))
+
+
+def multiply(a: int | ir.Value, b: int) -> int | ir.Value:
+    """a * b, folded where both are known."""
+    if isinstance(a, int):
+        return a * b
+    return a if b == 1 else arith.muli(a, index(b))
+
+
+def minimum(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return arith.minsi(index(a), index(b))
+
+
+def subtract(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return a if isinstance(b, int) and b == 0 else arith.subi(index(a), index(b))
+
+
+def loop(
+    start: int | ir.Value,
+    stop: int | ir.Value,
+    step: int,
+    body: Callable[..., Sequence[ir.Value] | None],
+    carried: Sequence[ir.Value] = (),
+    *,
+    parallel: str = "",
+) -> list[ir.Value]:
+    """for i in range(start, stop, step): carried = body(i, *carried). `parallel` names the mark of an outermost loop."""
+    op = scf.ForOp(index(start), index(stop), index(step), list(carried))
+    if parallel:
+        op.attributes[parallel] = ir.UnitAttr.get()
+    with ir.InsertionPoint(op.body):
+        results = body(op.induction_variable, *op.inner_iter_args)
+        scf.yield_(list(results or ()))
+    return list(op.results_)
+
+
+def once_or_loop(extent: int, step: int, body: Callable[[int | ir.Value], None]) -> None:
+    """A loop over 0 .. extent, or the body alone where it runs once."""
+    if extent <= step:
+        body(0)
+    else:
+        loop(0, extent, step, lambda i: body(i))
+
+
+def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+    """scf.if without results; decided here where the condition is known."""
+    if isinstance(condition, bool):
+        if condition:
+            then()
+        elif otherwise:
+            otherwise()
+        return
+    op = scf.IfOp(condition, [], has_else=otherwise is not None)
+    with ir.InsertionPoint(op.then_block):
+        then()
+        scf.yield_([])
+    if otherwise:
+        with ir.InsertionPoint(op.else_block):
+            otherwise()
+            scf.yield_([])
+
+
+def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return arith.cmpi(arith.CmpIPredicate.eq, index(a), index(b))
+
+
+def at_least(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a >= b
+    return arith.cmpi(arith.CmpIPredicate.sge, index(a), index(b))
+
+
+# --- memory ------------------------------------------------------------------------------------------------------------
+
+
+def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
+    """A buffer of the kernel's own; the pass kernel-scratch finds it a place."""
+    return memref.AllocOp(ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64).result
+
+
+def load(source: ir.Value, indices: Sequence[int | ir.Value]) -> ir.Value:
+    return memref.load(source, [index(i) for i in indices])
+
+
+def store(value: ir.Value, target: ir.Value, indices: Sequence[int | ir.Value]) -> None:
+    memref.store(value, target, [index(i) for i in indices])
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of one element type and one width."""
+
+    element: ir.Type
+    lanes: int
+
+    @property
+    def type(self) -> ir.VectorType:
+        return ir.VectorType.get([self.lanes], self.element)
+
+    def load(self, source: ir.Value, indices: Sequence[int | ir.Value]) -> ir.Value:
+        return vector.load(self.type, source, [index(i) for i in indices])
+
+    def store(self, value: ir.Value, target: ir.Value, indices: Sequence[int | ir.Value]) -> None:
+        vector.store(value, target, [index(i) for i in indices])
+
+    def mask(self, count: int | ir.Value) -> ir.Value:
+        """The first `count` lanes."""
+        return vector.create_mask(ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1)), [index(count)])
+
+    def masked_load(self, source: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value) -> ir.Value:
+        """The first `count` elements, zeros behind them."""
+        return vector.maskedload(self.type, source, [index(i) for i in indices], self.mask(count), self.zero())
+
+    def masked_store(
+        self, value: ir.Value, target: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value
+    ) -> None:
+        vector.maskedstore(target, [index(i) for i in indices], self.mask(count), value)
+
+    def splat(self, scalar: ir.Value) -> ir.Value:
+        return vector.broadcast(self.type, scalar)
+
+    def zero(self) -> ir.Value:
+        zero = ir.FloatAttr.get(self.element, 0.0) if isinstance(self.element, ir.FloatType) else ir.IntegerAttr.get(self.element, 0)
+        return arith.ConstantOp(self.type, ir.DenseElementsAttr.get_splat(self.type, zero)).result
+
+
+def transpose(rows: Sequence[ir.Value], vectors: Vectors) -> list[ir.Value]:
+    """The columns of a square block of vectors: log2(n) rounds of interleaving the two halves."""
+    n = vectors.lanes
+    low = [i // 2 + (n if i % 2 else 0) for i in range(n)]
+    high = [n // 2 + i for i in low]
+    block = list(rows)
+    count = 1
+    while count < n:
+        half = len(block) // 2
+        block = [
+            vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)
+        ]
+        count *= 2
+    return block
