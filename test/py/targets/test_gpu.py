@@ -178,6 +178,38 @@ def test_softmax_is_one_launch(rows: int, columns: int, kind: str, rng: np.rando
     np.testing.assert_allclose(simulate(program, [a])[0], e / e.sum(1, keepdims=True), rtol=2e-6)
 
 
+def test_layernorm_is_one_launch(rng: np.random.Generator) -> None:
+    """Two reductions, the second of what the first one gives."""
+    source = """func.func @main(%x: tensor<6x200xf32>, %g: tensor<200xf32>, %b: tensor<200xf32>) -> tensor<6x200xf32> {
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %n = stablehlo.constant dense<200.0> : tensor<6xf32>
+      %eps = stablehlo.constant dense<1.0e-5> : tensor<6xf32>
+      %s = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1]
+        : (tensor<6x200xf32>, tensor<f32>) -> tensor<6xf32>
+      %m = stablehlo.divide %s, %n : tensor<6xf32>
+      %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<6xf32>) -> tensor<6x200xf32>
+      %d = stablehlo.subtract %x, %mb : tensor<6x200xf32>
+      %q = stablehlo.multiply %d, %d : tensor<6x200xf32>
+      %v0 = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [1]
+        : (tensor<6x200xf32>, tensor<f32>) -> tensor<6xf32>
+      %v = stablehlo.divide %v0, %n : tensor<6xf32>
+      %ve = stablehlo.add %v, %eps : tensor<6xf32>
+      %r = stablehlo.rsqrt %ve : tensor<6xf32>
+      %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<6xf32>) -> tensor<6x200xf32>
+      %y = stablehlo.multiply %d, %rb : tensor<6x200xf32>
+      %gb = stablehlo.broadcast_in_dim %g, dims = [1] : (tensor<200xf32>) -> tensor<6x200xf32>
+      %bb = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<200xf32>) -> tensor<6x200xf32>
+      %y1 = stablehlo.multiply %y, %gb : tensor<6x200xf32>
+      %y2 = stablehlo.add %y1, %bb : tensor<6x200xf32>
+      return %y2 : tensor<6x200xf32> }"""
+    program = compiled(source)
+    assert kinds(program) == ["rowprogram"]
+    x, g, b = floats(rng, 6, 200), floats(rng, 200), floats(rng, 200)
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * g + b
+    np.testing.assert_allclose(simulate(program, [x, g, b])[0], expected, rtol=1e-5, atol=1e-5)
+
+
 # --- contractions
 
 

@@ -12,6 +12,7 @@ shared memory for a block, else a row for each row in global memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf
@@ -247,7 +248,7 @@ def _launch_threads(former: Former, op: ir.Operation, private: list[ir.Value]) -
                 memref.AllocOp(ir.MemRefType.get([extent, *buffer.type.shape], buffer.type.element_type), [], [])
             )
 
-    def element(scope: Scope, at: list[ir.Value]) -> None:
+    def element(scope: Scope, at: Sequence[ir.Value]) -> None:
         for buffer, rows in zip(private, wide, strict=True):
             scope.values[buffer] = _row_of(scope[rows.result], at[0])
         scope.values[op.regions[0].blocks[0].arguments[0]] = at[0]
