@@ -9,12 +9,13 @@ import jax
 import numpy as np
 
 from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.reading import read_module
 from stablehlo_py.reference import interpret
 
 
 def run(text: str, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     """The results of a program given as text."""
-    return interpret(ir.Module.parse(text, _context()), *arrays)
+    return interpret(read_module(text, _context()), *arrays)
 
 
 @functools.cache
@@ -33,9 +34,9 @@ def one(body: str, signature: str, *arrays: np.ndarray) -> np.ndarray:
 def agrees_with_jax(function: Callable, *arrays: np.ndarray, rtol: float = 0.0) -> None:
     """Interpreting what JAX lowers gives what JAX gives: exactly, or within rtol of the largest finite element."""
     with jax.enable_x64(True):
-        text = jax.jit(function, keep_unused=True).lower(*arrays).as_text()
-        wanted = [np.asarray(w) for w in jax.tree.leaves(jax.jit(function)(*arrays))]
-    same(run(text, *arrays), wanted, rtol)
+        lowered = jax.jit(function, keep_unused=True).lower(*arrays)
+        wanted = [np.asarray(w) for w in jax.tree.leaves(lowered.compile()(*arrays))]
+    same(run(lowered.as_text(), *arrays), wanted, rtol)
 
 
 def same(got: tuple[np.ndarray, ...], wanted: list[np.ndarray], rtol: float = 0.0) -> None:

@@ -7,7 +7,7 @@ import jax.scipy.special as jsp
 import ml_dtypes
 import numpy as np
 import pytest
-from reference.judges import agrees_with_jax, one
+from reference.judges import agrees_with_jax, numbers, one
 
 
 @pytest.mark.parametrize("name", ("erf", "erfc", "gammaln", "digamma", "i1e"))
@@ -64,3 +64,12 @@ def test_broadcasting_forms():
     )
     x, y = np.array([2, 3], np.int32), np.arange(6, dtype=np.int32).reshape(2, 3)
     np.testing.assert_array_equal(one(first, "tensor<2xi32>, tensor<2x3xi32> -> tensor<2x3xi32>", x, y), x[:, None] * y)
+
+
+@pytest.mark.parametrize("dtype,name", ((np.int32, "i32"), (np.uint64, "ui64"), (np.int64, "i64"), (np.int8, "i8")))
+def test_upper_half_of_a_product(dtype, name):
+    a, b = numbers((9,), dtype), numbers((9,), dtype, seed=1)
+    ty = f"tensor<9x{name}>"
+    got = one(f"%r = chlo.mulhi %a, %b : {ty}, {ty} -> {ty}", f"{ty}, {ty} -> {ty}", a, b)
+    bits = 8 * a.itemsize
+    assert got.tolist() == [int(x) * int(y) >> bits for x, y in zip(a, b, strict=True)]

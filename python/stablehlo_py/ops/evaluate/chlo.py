@@ -65,6 +65,13 @@ register_rows(
 )
 
 
+@pointwise("chlo.mulhi")
+def evaluate_mulhi(op: Op, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The upper half of the product in twice the width."""
+    product = lhs.astype(object) * rhs.astype(object) >> element_of(lhs.dtype).bits
+    return np.asarray(product).astype(lhs.dtype)
+
+
 @pointwise("chlo.next_after")
 def evaluate_next_after(op: Op, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The neighbour of x on the way to y in the float type itself; y where they are equal, NaN where one is."""
