@@ -7,14 +7,18 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.core.types import tensor_type
 from stablehlo_py.core.ulp import ulp_distance
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.program import ArrayType
+
+if TYPE_CHECKING:
+    from stablehlo_py.mlir import ir
 
 SHOWN = 6  # values of a result that are printed
 
@@ -50,16 +54,24 @@ def _callable(source: Any, target: str) -> tuple[Any, tuple[ArrayType, ...]]:  #
     if target == "tpu":
         from stablehlo_py.mlir import ir, new_context
         from stablehlo_py.reading import read_module
-        from stablehlo_py.targets.tpu import compile_tpu
+        from stablehlo_py.targets.tpu.compile import compile_tpu
+        from stablehlo_py.transforms.hlo_normalize import normalize
 
         with new_context() as context, ir.Location.unknown():
-            program = compile_tpu(read_module(source, context))
-        types = tuple(ArrayType(t.shape, t.element.dtype.name) for t in program.argument_types)
-        return program, types
+            module = read_module(source, context)
+            normalize(module)
+            return compile_tpu(module), _argument_types(module)
     from stablehlo_py import compile
 
     executable = compile(source, target=target)
     return executable, executable.program.arguments
+
+
+def _argument_types(module: ir.Module) -> tuple[ArrayType, ...]:
+    """The types of a normalised program's arguments."""
+    (main,) = module.body.operations
+    types = [tensor_type(argument.type) for argument in main.regions[0].blocks[0].arguments]
+    return tuple(ArrayType(ty.shape, ty.element.dtype.name) for ty in types)
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -132,6 +144,10 @@ def _emitted(source: Any, arguments: argparse.Namespace) -> str:  # Any: as comp
 
             options = {"chip": arguments.chip} if arguments.chip else {}
             return compile_ptx(module, **options).as_text()
+        if arguments.target == "tpu" and emit == "mxu":
+            from stablehlo_py.targets.tpu.compile import TpuOptions, compile_tpu
+
+            return compile_tpu(module, TpuOptions(**({"chip": arguments.chip} if arguments.chip else {}))).as_text()
         plan = pipeline.load(arguments.target)
         names = [stage.name for stage in plan.stages]
         if emit not in names:
