@@ -116,6 +116,38 @@ DONE:
     np.testing.assert_array_equal(execute(kernel(body), n), (n * (n + 1) // 2)[n ^ 1])
 
 
+FUNCTION = """
+.func (.param .b32 func_retval0) triangle(.param .b32 triangle_param_0)
+{
+    .reg .pred %p<2>; .reg .b32 %r<4>;
+    ld.param.b32 %r1, [triangle_param_0];
+    mov.u32 %r2, 0;
+$L__BB1_1:
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $L__BB1_2;
+    add.u32 %r2, %r2, %r1;
+    sub.u32 %r1, %r1, 1;
+    bra $L__BB1_1;
+$L__BB1_2:
+    st.param.b32 [func_retval0], %r2;
+    ret;
+}
+"""
+
+
+def test_a_function_called_twice_has_registers_of_its_own() -> None:
+    call = """
+    { .param .b32 param0; st.param.b32 [param0], %rIN; .param .b32 retval0;
+    call.uni (retval0), triangle, (param0);
+    ld.param.b32 %rOUT, [retval0]; }
+"""
+    body = call.replace("IN", "2").replace("OUT", "5") + call.replace("IN", "5").replace("OUT", "3")
+    n = np.arange(6, dtype=np.int32)
+    once = n * (n + 1) // 2
+    found = execute(kernel(body, variables=FUNCTION), n)
+    np.testing.assert_array_equal(found, once * (once + 1) // 2)
+
+
 def test_shared_memory_passes_values_between_warps() -> None:
     body = """
     mov.u32 %r5, buffer;

@@ -201,7 +201,7 @@ class Machine:
         """The memory of a space as one array of bytes, and the places in it of `size` bytes per lane."""
         if len(address) and (address % size).any():
             raise PtxError(f"access of {size} bytes at an address that is not aligned to them")
-        if space in ("", "generic"):
+        if space in ("", "param"):  # parameters of calls lie in the thread's own memory
             space = "param" if (address >= PARAM).all() else "local" if (address >= LOCAL).all() else ""
             space = space or ("shared" if (address >= SHARED).all() else "global")
         if space == "param":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import ml_dtypes
@@ -81,22 +82,31 @@ _VARIABLE = re.compile(
     r"([\w$.%]+)(?:\[(\d*)\])?\s*(?:=\s*(\{.*\}|[^;]*))?$",
     re.S,
 )
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%?[\w$]+)(?:<(\d+)>)?$")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
+_FUNCTION = re.compile(
+    r"(?:\.(?:visible|weak|extern)\s+)?\.func\s+(?:\(([^)]*)\)\s*)?([\w$.]+)\s*\(([^)]*)\)\s*(?:\.\w+\s*)*([;{])"
+)
+_CALL = re.compile(r"call(?:\.uni)?\s*(?:\(([^)]*)\)\s*,\s*)?([\w$.]+)\s*(?:,\s*\(([^)]*)\))?$")
 _GUARDED = re.compile(r"@(!?)(%[\w$]+)\s+(.*)", re.S)
 
 
 def parse(text: str) -> Module:
     """Read a whole PTX file."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
-    if re.search(r"\.func\b", text):
-        raise PtxError("calls of device functions are not simulated")
+    functions: dict[str, _Function] = {}
+    while (found := _FUNCTION.search(text)) is not None:
+        result, name, parameters, opened = found.groups()
+        end = _closing(text, found.end()) if opened == "{" else found.end() - 1
+        if opened == "{":
+            functions[name] = _Function(_names(result or ""), _names(parameters), text[found.end() : end])
+        text = text[: found.start()] + text[end + 1 :]
     entries: dict[str, Entry] = {}
     outside, position = "", 0
     while (found := _ENTRY.search(text, position)) is not None:
         end = _closing(text, found.end())
         outside += text[position : found.start()]
         parameters = [_variable(p.strip()) for p in found[2].split(",") if p.strip()]
-        entries[found[1]] = _entry(Entry(found[1], parameters), text[found.end() : end])
+        entries[found[1]] = _entry(Entry(found[1], parameters), _statements(text[found.end() : end], functions, [0]))
         position = end + 1
     outside += text[position:]
     statements = (re.sub(r"^\.(?:visible|extern|weak|common)\s+", "", s.strip()) for s in outside.split(";"))
@@ -115,22 +125,63 @@ def _closing(text: str, start: int) -> int:
     raise PtxError("a brace is not closed")
 
 
-def _entry(entry: Entry, body: str) -> Entry:
-    # `label:` becomes a statement of its own
+@dataclass(frozen=True)
+class _Function:
+    """A device function: the names of its result and parameters, and its body."""
+
+    results: list[str]
+    parameters: list[str]
+    body: str
+
+
+def _names(variables: str) -> list[str]:
+    return [_variable(v.strip()).name for v in variables.split(",") if v.strip()]
+
+
+def _statements(body: str, functions: dict[str, _Function], calls: list[int]) -> Iterator[str]:
+    """The statements of a body, calls replaced by the statements of what they call; `LABEL x` for a label."""
     body = re.sub(r"(?m)^\s*([\w$.]+):(?=\s|$)", r"LABEL \1;", body)
-    for statement in (s.strip() for s in body.split(";")):
+    for statement in body.split(";"):
         # a scope of its own around a few instructions; its registers have names that nothing else has
-        statement = statement.lstrip("{} \t\n")
+        statement = statement.strip().lstrip("{} \t\n")
         if not statement or statement.startswith((".loc ", ".loc\t", ".file", ".pragma", ".branchtargets")):
             continue
+        called = _CALL.match(statement)
+        if called is None:
+            yield statement
+            continue
+        result, name, arguments = (part or "" for part in called.groups())
+        if name not in functions:
+            raise PtxError(f"the function {name} is not there")
+        calls[0] += 1
+        yield from _statements(_inlined(functions[name], result, arguments, calls[0]), functions, calls)
+
+
+def _inlined(function: _Function, result: str, arguments: str, number: int) -> str:
+    """The body of a function with names of its own, which works on the caller's parameters."""
+    given = dict(zip([*function.results, *function.parameters], _split(f"{result},{arguments}"), strict=True))
+    body = re.sub(r"%(?!n?tid|n?ctaid|laneid|warpid)(\w+)", rf"%call{number}_\1", function.body)
+    body = re.sub(r"\$(L\w+)|(__local_depot\d+)", lambda m: f"{m[0]}_call{number}", body)
+    body = re.sub(r"[\w$.]+", lambda m: given.get(m[0], m[0]), body)
+    return re.sub(r"(?m)\bret;", f"bra $end_call{number};", body) + f"\n$end_call{number}:\n"
+
+
+def _entry(entry: Entry, statements: Iterator[str]) -> Entry:
+    for statement in statements:
         if statement.startswith("LABEL "):
             entry.labels[statement[6:]] = len(entry.instructions)
-        elif (registers := _REGISTERS.match(statement)) is not None:
-            ty, name, count = registers.groups()
-            names = [f"{name}{i}" for i in range(int(count))] if count else [name]
-            entry.registers.update(dict.fromkeys(names, ty))
+        elif (declared := _REGISTERS.match(statement)) is not None:
+            for register in declared[2].split(","):
+                name, _, count = register.strip().rstrip(">").partition("<")
+                names = [f"{name}{i}" for i in range(int(count))] if count else [name]
+                entry.registers.update(dict.fromkeys(names, declared[1]))
         elif statement.startswith("."):
-            entry.variables.append(_variable(statement))
+            variable = _variable(statement)
+            if variable.space == "param":  # of a call: memory of the thread, one place for all calls
+                size = max([variable.bytes, *(v.bytes for v in entry.variables if v.name == variable.name)])
+                entry.variables = [v for v in entry.variables if v.name != variable.name]
+                variable = Variable("local", variable.name, size, 16)
+            entry.variables.append(variable)
         else:
             entry.instructions.append(_instruction(statement))
     return entry
