@@ -20,6 +20,7 @@ from stablehlo_py.runtime.program import Program
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
 
 TARGETS = ("cpu",)
@@ -90,7 +91,11 @@ class _Saved:
 
 def _info(function: ir.Operation) -> KernelInfo:
     scratch = tuple(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))
-    return KernelInfo(scratch, tuple(inplace_pairs(function)))
+    return KernelInfo(scratch, tuple(inplace_pairs(function)), _number(function, EXTENT), _number(function, WORK))
+
+
+def _number(function: ir.Operation, name: str) -> int:
+    return ir.IntegerAttr(function.attributes[name]).value if name in function.attributes else 0
 
 
 def _stage_text(source: Any, target: str, stage: str, program: Program, options: Options) -> str:  # Any: as in compile

@@ -34,10 +34,16 @@ from stablehlo_py.transforms.grouping import ALIASES
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """What a program must know of a kernel: its scratch buffers in bytes, and which operand each result updates."""
+    """What a program must know of a kernel.
+
+    scratch: bytes of its scratch buffers. in_place: (operand, result) where a result updates an operand. extent: steps
+    of its outermost loop when it can be split, else 0. work: ops that it runs, roughly.
+    """
 
     scratch: tuple[int, ...] = ()
     in_place: tuple[tuple[int, int], ...] = ()
+    extent: int = 0
+    work: int = 0
 
 
 def build_program(main: ir.Operation, kernels: Mapping[str, KernelInfo]) -> Program:
@@ -206,7 +212,7 @@ class _Builder:
         if kernel is None:
             kernel = self.numbers[symbol] = len(self.kernels)
             self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch)))
-        scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch)))
+        scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), 0, info.extent))
 
     def may_overwrite(self, value: ir.Value, scope: _Scope, uses: Counter[ir.Value]) -> bool:
         """Whether an op that reads `value` once, and last, may leave its result in the same buffer."""

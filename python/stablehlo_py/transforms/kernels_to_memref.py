@@ -15,6 +15,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import bufferization, func, ir
 from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
 
+_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs
 
 
@@ -37,9 +38,12 @@ class KernelsToMemref(Pass):
 def to_memref(function: ir.Operation) -> None:
     """Replace a kernel on tensors by one on memrefs."""
     ty = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    inputs, outputs = [_memref(t) for t in ty.inputs], [_memref(t) for t in ty.results]
     in_place = inplace_pairs(function)
     block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1].operation
+    updated = {result for _, result in in_place}
+    results = [v if i in updated else _before_reshapes(v) for i, v in enumerate(terminator.operands)]
+    inputs, outputs = [_memref(t) for t in ty.inputs], [_memref(v.type) for v in results]
     with function.location:
         arguments = [block.add_argument(t, function.location) for t in (*inputs, *outputs)]
         sources, targets = arguments[: len(inputs)], arguments[len(inputs) :]
@@ -53,9 +57,8 @@ def to_memref(function: ir.Operation) -> None:
                     writable=target is not None,
                 )
                 old.replace_all_uses_with(new.result)
-        terminator = block.operations[len(block.operations) - 1].operation
         with ir.InsertionPoint(terminator):
-            for value, target in zip(terminator.operands, targets, strict=True):
+            for value, target in zip(results, targets, strict=True):
                 bufferization.MaterializeInDestinationOp(None, value, target, restrict=True, writable=True)
             func.ReturnOp([])
         terminator.erase()
@@ -63,6 +66,13 @@ def to_memref(function: ir.Operation) -> None:
             block.erase_argument(0)
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*inputs, *outputs], []))
         function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+
+
+def _before_reshapes(value: ir.Value) -> ir.Value:
+    """The value before reshapes of a result: the same bytes, and no copy where upstream cannot see that."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
+        value = value.owner.operation.operands[0]
+    return value
 
 
 def inplace_pairs(function: ir.Operation) -> list[tuple[int, int]]:

@@ -86,17 +86,26 @@ def _references(op: ir.Operation) -> set[str]:
 def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
     """The LLVM IR text of a kernel, its entry included; independent of the kernel's name."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
-    arguments = len(ir.TypeAttr(function.attributes["function_type"]).value.inputs)
+    # pointers to buffers, and in a kernel that can be split the bounds of its part
+    types = llvm_function_inputs(function)
+    pointers = [ty for ty in types if "ptr" in ty]
     text = to_llvm_ir(kernel_module(function, symbols).operation)
     text = text.replace(f"define void @{name}(", "define internal void @kernel_body(", 1)
     loads, operands = [], []
-    for i in range(arguments):
+    for i in range(len(pointers)):
         loads.append(f"  %slot{i} = getelementptr ptr, ptr %buffers, i64 {i}\n  %p{i} = load ptr, ptr %slot{i}\n")
         operands.append(f"ptr %p{i}")
+    if len(types) > len(pointers):
+        operands += ["i64 %begin", "i64 %end"]
     return (
         f"{text}\ndefine void @{ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{\n{''.join(loads)}"
         f"  call void @kernel_body({', '.join(operands)})\n  ret void\n}}\n"
     )
+
+
+def llvm_function_inputs(function: ir.Operation) -> list[str]:
+    """The types of an llvm.func's arguments, as text."""
+    return [str(argument.type) for argument in function.regions[0].blocks[0].arguments]
 
 
 def make_object(text: str, options: CodegenOptions) -> bytes:

@@ -17,7 +17,9 @@ from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, cast, contract, converted, multiply_add
 
-CONTRACTION = "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and the element type of lhs
+CONTRACTION = (
+    "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and the element type of lhs
+)
 SMALLEST = 1 << 12  # multiplications; below, packing costs more than it saves
 # (lhs and rhs, result) that the emitter multiplies; products of small integers are exact in f32 sums of one block
 ELEMENTS = {
@@ -67,9 +69,7 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
         [a, b],
         [total],
         lambda x, y, acc: multiply_add(element, cast(lhs.element, element, x), cast(rhs.element, element, y), acc),
-        maps=[
-            build.dims_map(len(labels), [labels.index(x) for x in text]) for text in (a_labels, b_labels, c_labels)
-        ],
+        maps=[build.dims_map(len(labels), [labels.index(x) for x in text]) for text in (a_labels, b_labels, c_labels)],
         iterators=[REDUCTION if label == "k" else PARALLEL for label in labels],
     )[0]
     generic = result.value.owner.operation
@@ -87,7 +87,9 @@ def joined(source: Tensor, groups: dict[str, tuple[int, ...]]) -> tuple[Tensor, 
     wide = {label: dims for label, dims in wide.items() if dims}
     order = [d for d in range(source.rank) if source.shape[d] != 1]
     first = {label: order.index(dims[0]) for label, dims in wide.items()}
-    whole = all([order.index(d) for d in dims] == list(range(first[x], first[x] + len(dims))) for x, dims in wide.items())
+    whole = all(
+        [order.index(d) for d in dims] == list(range(first[x], first[x] + len(dims))) for x, dims in wide.items()
+    )
     if whole:
         labels = sorted(wide, key=first.__getitem__)
     else:

@@ -26,11 +26,14 @@ from stablehlo_py.targets.cpu import nest, skinny
 from stablehlo_py.targets.cpu.contractions import CONTRACTION
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 BLOCK_K = 512  # a panel of it is 64 KiB of f32: with a tile of A it fits the second-level cache many times
 SMALL_INT_BLOCK_K = 256  # sums of 256 products of bytes stay below 2**24, so f32 has them exactly
 A_BYTES = 256 << 10  # of the rows of A packed at a time
-CHUNK_N = 512  # columns that one step of the parallel loop does
+CHUNK_N = 512  # columns that one step of the parallel loop does at most
+SPLIT = 8  # steps of the parallel loop, so that 2, 4 or 8 threads have equal shares
+SPLIT_WORK = 1 << 21  # multiplications from which splitting pays
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,7 @@ def _zero_fill_of(target: ir.Value, generic: ir.Operation) -> ir.Operation | Non
 class Product:
     """One product: sizes, blocks, and the loops."""
 
-    def __init__(
-        self, a: ir.Value, b: ir.Value, c: ir.Value, labels: list[str], cpu: Cpu, *, accumulate: bool
-    ) -> None:
+    def __init__(self, a: ir.Value, b: ir.Value, c: ir.Value, labels: list[str], cpu: Cpu, *, accumulate: bool) -> None:
         self.a, self.b, self.c = a, b, c
         self.a_labels, self.b_labels, self.c_labels, self.element = labels
         self.accumulate = accumulate
@@ -138,7 +139,13 @@ class Product:
             if chunk >= self.n:
                 self.columns(0, self.n)
             else:
-                nest.loop(0, self.n, chunk, lambda j: self.columns(j, nest.minimum(chunk, nest.subtract(self.n, j))))
+                nest.loop(
+                    0,
+                    self.n,
+                    chunk,
+                    lambda j: self.columns(j, nest.minimum(chunk, nest.subtract(self.n, j))),
+                    parallel=PARALLEL_LOOP,
+                )
 
         self._batches(whole)
 
@@ -152,13 +159,12 @@ class Product:
         if self.batch == 1:
             batch(0)
         else:
-            nest.loop(0, self.batch, 1, lambda b: batch(b))
+            nest.loop(0, self.batch, 1, lambda b: batch(b), parallel=PARALLEL_LOOP)
 
     def _chunk(self) -> int:
-        """Columns of one chunk: whole panels."""
-        if self.n <= CHUNK_N:
-            return self.n
-        chunks = -(-self.n // CHUNK_N)
+        """Columns of one chunk: whole panels, and several chunks where the work is worth splitting."""
+        wanted = SPLIT if self.batch == 1 and self.m * self.n * self.k >= SPLIT_WORK else 1
+        chunks = max(-(-self.n // CHUNK_N), min(wanted, self.n // self.nr), 1)
         return _round_up(-(-self.n // chunks), self.nr)
 
     def columns(self, j0: int | ir.Value, count: int | ir.Value) -> None:
@@ -208,7 +214,9 @@ class Product:
             remains = arith.cmpi(arith.CmpIPredicate.slt, nest.index(done), nest.index(count))
             nest.when(remains, lambda: body(full_panels, add(j0, done), edge))
 
-    def rows(self, i0: int | ir.Value, count: int | ir.Value, slot: int | ir.Value, j: int | ir.Value, edge: int) -> None:
+    def rows(
+        self, i0: int | ir.Value, count: int | ir.Value, slot: int | ir.Value, j: int | ir.Value, edge: int
+    ) -> None:
         """All tiles of one panel in rows i0 .. i0 + count of the packed block of A."""
         rest = self.m % self.mr
         if isinstance(count, int):
@@ -366,9 +374,7 @@ class Product:
             else:
                 stored.store(total, self.c, where)
 
-    def start(
-        self, i0: int | ir.Value, i: int | ir.Value, r: int, j: int | ir.Value, w: int, edge: int
-    ) -> ir.Value:
+    def start(self, i0: int | ir.Value, i: int | ir.Value, r: int, j: int | ir.Value, w: int, edge: int) -> ir.Value:
         """What a tile's vector starts from: zero in the first block of k, what is in C after it."""
         stored = Vectors(self.result, self.lanes)
         if self.first is True and not self.accumulate:
@@ -388,4 +394,3 @@ def _lanes_of(edge: int, w: int, lanes: int) -> int:
 
 def _round_up(value: int, step: int) -> int:
     return -(-value // step) * step
-

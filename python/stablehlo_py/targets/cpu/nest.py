@@ -105,7 +105,9 @@ def at_least(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
 
 def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
     """A buffer of the kernel's own; the pass kernel-scratch finds it a place."""
-    return memref.AllocOp(ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64).result
+    return memref.AllocOp(
+        ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64
+    ).result
 
 
 def load(source: ir.Value, indices: Sequence[int | ir.Value]) -> ir.Value:
@@ -150,7 +152,11 @@ class Vectors:
         return vector.broadcast(self.type, scalar)
 
     def zero(self) -> ir.Value:
-        zero = ir.FloatAttr.get(self.element, 0.0) if isinstance(self.element, ir.FloatType) else ir.IntegerAttr.get(self.element, 0)
+        zero = (
+            ir.FloatAttr.get(self.element, 0.0)
+            if isinstance(self.element, ir.FloatType)
+            else ir.IntegerAttr.get(self.element, 0)
+        )
         return arith.ConstantOp(self.type, ir.DenseElementsAttr.get_splat(self.type, zero)).result
 
 
@@ -163,8 +169,6 @@ def transpose(rows: Sequence[ir.Value], vectors: Vectors) -> list[ir.Value]:
     count = 1
     while count < n:
         half = len(block) // 2
-        block = [
-            vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)
-        ]
+        block = [vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)]
         count *= 2
     return block

@@ -49,7 +49,9 @@ def _axpy(of: Product) -> None:
 
             sums = {}
             for r, w in tile:
-                sums[r, w] = of.vectors.zero() if first else _load(of, of.c, of.c_labels, r, add(n, w * lanes), lanes_of(w))
+                sums[r, w] = (
+                    of.vectors.zero() if first else _load(of, of.c, of.c_labels, r, add(n, w * lanes), lanes_of(w))
+                )
             for step in range(depth):
                 k = add(k0, step)
                 row = [

@@ -1,0 +1,106 @@
+"""Kernels that can be split: the outermost loops run over begin .. end, two arguments that the executor gives.
+
+    func @k(%x, %y) { for i in 0 .. n { ... } }   ->   func @k(%x, %y, %begin, %end) { for i in begin .. end { ... } }
+
+A kernel is splittable when its body is nothing but loops over the same extent that are known to be independent: marked
+by who built them, or by kernel-mark-parallel. Steps compute the same bits wherever the cuts are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+
+EXTENT = "kernel.extent"  # how many steps the outermost loops of a splittable kernel have
+WORK = "kernel.work"  # innermost loop steps of the whole kernel, roughly: what decides whether splitting pays
+SETUP = (
+    "arith.",
+    "memref.alloc",
+    "memref.get_global",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.subview",
+    "memref.reinterpret_cast",
+    "memref.load",
+    "func.return",
+    "affine.apply",
+)
+
+
+@dataclass(frozen=True)
+class KernelParallel(Pass):
+    """Give splittable kernels the arguments begin and end, and run their outermost loops between them."""
+
+    name: ClassVar[str] = "kernel-parallel"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in op.regions[0].blocks[0].operations:
+            if KERNEL in function.operation.attributes:
+                split(function.operation)
+
+
+def split(function: ir.Operation) -> None:
+    """Bound the outermost loops of a splittable kernel by two new arguments; note the work of any kernel."""
+    function.attributes[WORK] = i64(min(_work(function.regions[0].blocks[0]), 2**62))
+    block = function.regions[0].blocks[0]
+    operations = [o.operation for o in block.operations]
+    loops = [o for o in operations if o.name == "scf.for"]
+    if not loops or any(o not in loops and not o.name.startswith(SETUP) for o in operations):
+        return
+    steps = {_trip_count(loop) for loop in loops}
+    marked = EXTENT in function.attributes or all(PARALLEL_LOOP in loop.attributes for loop in loops)
+    if not marked or len(steps) != 1 or None in steps:
+        if EXTENT in function.attributes:
+            del function.attributes[EXTENT]
+        return
+    extent = steps.pop()
+    assert extent is not None
+    index = ir.IndexType.get()
+    begin, end = (block.add_argument(index, function.location) for _ in range(2))
+    for loop in loops:
+        step = _constant(loop.operands[2])
+        with ir.InsertionPoint(loop), loop.location:
+            if step == 1:
+                low, high = begin, end
+            else:
+                low, last = arith.muli(begin, loop.operands[2]), arith.muli(end, loop.operands[2])
+                high = arith.minsi(last, loop.operands[1])
+        loop.operands[0], loop.operands[1] = low, high
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    new = ir.FunctionType.get([*old.inputs, index, index], old.results)
+    function.attributes["function_type"] = ir.TypeAttr.get(new)
+    function.attributes[EXTENT] = i64(extent)
+
+
+def _trip_count(loop: ir.Operation) -> int | None:
+    """Steps of a loop from a constant 0 by a constant step to a constant end."""
+    low, high, step = (_constant(v) for v in list(loop.operands)[:3])
+    if low != 0 or high is None or not step:
+        return None
+    return -(-high // step)
+
+
+def _constant(value: ir.Value) -> int | None:
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    attribute = value.owner.operation.attributes["value"]
+    return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _work(block: ir.Block) -> int:
+    """Ops run by one execution of a block, with 16 for each step of a loop of unknown length."""
+    total = 0
+    for op in block.operations:
+        inner = max((_work(b) for region in op.operation.regions for b in region.blocks), default=0)
+        steps = (_trip_count(op.operation) or 16) if op.operation.name == "scf.for" else 1
+        total += 1 + steps * inner
+    return total
+
+
+def i64(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
