@@ -396,7 +396,7 @@ def test_ptxas_takes_every_kernel_without_spills(chip: str) -> None:
       return %1, %2, %3 : tensor<128x80xf32>, tensor<128xf32>, tensor<96x96xf32> }"""
     program = compiled(source, chip)
     assert kinds(program) == ["contraction", "rowprogram", "tensorcores"]
-    for ptx in program.kernels.values():
+    for ptx in (*program.kernels.values(), program.as_text()):
         cubin, log = assemble(ptx, gpu_chip(chip))
         assert cubin.startswith(b"\x7fELF")
         assert "0 bytes spill stores" in log

@@ -9,6 +9,7 @@ import pytest
 
 from stablehlo_py import mlir
 from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.machine.gpu import gpu_chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.gpu import compile_ptx, ptx
 from stablehlo_py.targets.gpu.simulate import simulate
@@ -87,6 +88,25 @@ def test_functions_of_libdevice_do_not_stay_behind() -> None:
     assert not any(".func" in text for text in program.kernels.values())
     x = np.linspace(0.1, 3, 8)
     np.testing.assert_allclose(simulate(program, [x])[0], np.arctan2(np.sqrt(x), x), rtol=1e-14)
+
+
+@needs_libdevice
+@pytest.mark.skipif(ptx.find_ptxas() is None, reason="ptxas of the CUDA toolkit is not installed")
+def test_kernels_that_share_a_device_function_are_one_module() -> None:
+    """sine of f64 calls one for large arguments, which reads a table: both stand once in the text."""
+    source = """func.func @main(%a: tensor<8xf64>, %b: tensor<9xf64>) -> (tensor<8xf64>, tensor<9xf64>) {
+      %0 = stablehlo.sine %a : tensor<8xf64>
+      %1 = stablehlo.cosine %a : tensor<8xf64>
+      %2 = stablehlo.add %0, %1 : tensor<8xf64>
+      %3 = stablehlo.sine %b : tensor<9xf64>
+      %4 = stablehlo.cosine %b : tensor<9xf64>
+      %5 = stablehlo.add %3, %4 : tensor<9xf64>
+      return %2, %5 : tensor<8xf64>, tensor<9xf64> }"""
+    with mlir.new_context(), ir.Location.unknown():
+        program = compile_ptx(ir.Module.parse(source))
+    assert len(program.kernels) == 2
+    cubin, _ = ptx.assemble(program.as_text(), gpu_chip("sm_80"))
+    assert cubin.startswith(b"\x7fELF")
 
 
 def test_without_libdevice_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -75,10 +76,27 @@ class GpuProgram:
         return f"t{buffer}" if found.kind == "temporary" else f"{found.kind[0]}{found.index}"
 
     def as_text(self) -> str:
-        """The Program and its launches as comments, then the PTX of every kernel."""
+        """The Program and its launches as comments, then the PTX of all kernels as one module, which ptxas takes."""
         plan = [f"// {line}" for line in self.program.as_text().splitlines()]
         plan += [f"// launch {launch}" for launch in self.launches]
-        return "\n".join([*plan, *(text.strip() for text in self.kernels.values())]) + "\n"
+        return "\n".join([*plan, _one_module(list(self.kernels.values()))]) + "\n"
+
+
+_HEADER = re.compile(r".*?\.address_size 64\n", re.S)
+_SHARED_PARTS = re.compile(r"^\.global [^\n]*;\n|^\.func .*?(?:^;\n|^}\n)", re.S | re.M)
+
+
+def _one_module(texts: Sequence[str]) -> str:
+    """PTX modules as one: a single header, and what several of them bring along (tables, device functions) once."""
+    seen: set[str] = set()
+
+    def once(found: re.Match[str]) -> str:
+        new = found[0] not in seen
+        seen.add(found[0])
+        return found[0] if new else ""
+
+    parts = [_SHARED_PARTS.sub(once, text) for text in texts]
+    return "\n".join([*parts[:1], *(_HEADER.sub("", part, count=1) for part in parts[1:])])
 
 
 def _flat(commands: Sequence[runtime.Command]) -> Iterator[runtime.Command]:
