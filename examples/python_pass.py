@@ -11,30 +11,38 @@ from typing import ClassVar
 import numpy as np
 
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.mlir import ir, stablehlo
+from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 
 
 @dataclass(frozen=True)
 class DivideToMultiply(Pass):
-    """Replace divisions by a power of two by products."""
+    """Replace divisions of f32 by a constant power of two by products."""
 
     name: ClassVar[str] = "divide-to-multiply"
     largest: int = 60  # of the exponents; 2^-n must be a normal number
 
     def run(self, op: ir.Operation) -> None:
-        walk(op, lambda inner: self.rewrite(inner) if inner.name == "stablehlo.divide" else None)
+        found: list[ir.Operation] = []
+        walk(op, found.append)
+        for inner in found:
+            if inner.name == "stablehlo.divide":
+                self.rewrite(inner)
 
     def rewrite(self, op: ir.Operation) -> None:
-        constant = op.operands[1].owner
+        x, divisor = op.operands
+        constant = divisor.owner
         if isinstance(constant, ir.Block) or constant.name != "stablehlo.constant":
             return
-        divisor = np.asarray(ir.DenseElementsAttr(constant.attributes["value"]))
-        mantissa, exponent = np.frexp(divisor)
-        if divisor.dtype != np.float32 or not (np.abs(mantissa) == 0.5).all() or abs(exponent).max() > self.largest:
+        if not isinstance(ir.RankedTensorType(x.type).element_type, ir.F32Type):
             return
+        value = np.asarray(constant.attributes["value"])
+        mantissa, exponent = np.frexp(value)
+        if (abs(mantissa) != 0.5).any() or (abs(exponent) > self.largest).any():
+            return
+        attributes = {"value": ir.DenseElementsAttr.get(1 / value)}
         with op.location, ir.InsertionPoint(op):
-            factor = stablehlo.ConstantOp(ir.DenseElementsAttr.get(1 / divisor, type=op.results[0].type))
-            product = stablehlo.MulOp(op.operands[0], factor.result)
+            factor = ir.Operation.create("stablehlo.constant", [divisor.type], attributes=attributes)
+            product = ir.Operation.create("stablehlo.multiply", [x.type], [x, factor.result])
         op.results[0].replace_all_uses_with(product.result)
         op.erase()
