@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from ml_dtypes import bfloat16
 
+from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir, llvm
 
@@ -36,7 +37,9 @@ def check_translatable(module: ir.Operation) -> None:
             for view in block.operations:
                 op = view.operation
                 if not op.name.startswith(_TRANSLATED_DIALECTS):
-                    raise UnsupportedOp(op.name, "it was left behind by the lowering to LLVM", where=place(op))
+                    raise UnsupportedOp(
+                        op.name, "it was left behind by the lowering to LLVM", where=describe_location(op.location)
+                    )
                 for result in op.results:
                     _check_type(op, result.type)
                 check_translatable(op)
@@ -45,13 +48,7 @@ def check_translatable(module: ir.Operation) -> None:
 def _check_type(op: ir.Operation, ty: ir.Type) -> None:
     text = str(ty)
     if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
-        raise UnsupportedOp(op.name, f"type {text} has no LLVM type", where=place(op))
-
-
-def place(op: ir.Operation) -> str:
-    """Where an op stands in the input; empty where the module carries no locations."""
-    text = str(op.location)
-    return "" if text == "loc(unknown)" else text.removeprefix("loc(").removesuffix(")").replace('"', "")
+        raise UnsupportedOp(op.name, f"type {text} has no LLVM type", where=describe_location(op.location))
 
 
 @dataclass(frozen=True)
