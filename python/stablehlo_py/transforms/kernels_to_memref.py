@@ -58,7 +58,9 @@ def to_memref(function: ir.Operation) -> None:
                 )
                 old.replace_all_uses_with(new.result)
         with ir.InsertionPoint(terminator):
-            for value, target in zip(results, targets, strict=True):
+            for i, target in enumerate(targets):
+                # an argument that is returned as it is has been replaced by its tensor above
+                value = terminator.operands[i] if isinstance(results[i].owner, ir.Block) else results[i]
                 bufferization.MaterializeInDestinationOp(None, value, target, restrict=True, writable=True)
             func.ReturnOp([])
         terminator.erase()
@@ -71,7 +73,10 @@ def to_memref(function: ir.Operation) -> None:
 def _before_reshapes(value: ir.Value) -> ir.Value:
     """The value before reshapes of a result: the same bytes, and no copy where upstream cannot see that."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
-        value = value.owner.operation.operands[0]
+        before = value.owner.operation.operands[0]
+        if isinstance(before.owner, ir.Block):
+            return value  # a kernel that only reshapes its argument: a copy
+        value = before
     return value
 
 
