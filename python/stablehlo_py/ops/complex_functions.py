@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, complex, ir, math
-from stablehlo_py.ops.expression import Num, any_of, constant, polynomial, where
+from stablehlo_py.ops.expression import Num, any_of, polynomial, where
 from stablehlo_py.ops.libm import call, call_libm
 
 _INFINITY = float("inf")
@@ -391,11 +391,6 @@ def atan2(y: Complex, x: Complex) -> Complex:
     re, im = call_libm("csqrt", [(xx.re + yy.re).value, (xx.im + yy.im).value], [ir.F64Type.get()] * 2)
     logarithm = _log(_quotient(Complex(x.re - y.im, x.im + y.re), Complex(Num(re), Num(im))))
     return Complex(logarithm.im, -logarithm.re)
-
-
-def from_real(value: ir.Value, part: ir.Type) -> ir.Value:
-    """A real float as a complex number of the given part type."""
-    return Complex(Num(value), constant(part, 0.0)).value
 
 
 def _ordered(lhs: ir.Value, rhs: ir.Value, *, larger: bool) -> ir.Value:

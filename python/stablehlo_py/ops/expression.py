@@ -1,7 +1,7 @@
 """Scalar arithmetic as Python expressions: `Num` wraps a float, integer or boolean value of a body.
 
 Operators build arith ops; a Python number beside a `Num` becomes a constant of its type. Comparisons of floats are
-ordered (false on NaN). Integers are signless: `<`, `//` and `>>` are the signed forms, named methods the unsigned ones.
+ordered (false on NaN). Integers are signless: `<` and `>>` are the signed forms, named methods the unsigned ones.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def in_f64(function: Callable[..., Num]) -> Callable[..., ir.Value]:
     return on_values
 
 
-def _nan(x: Num) -> Num:
-    return constant(ir.IntegerType.get_signless(64), 0x7FF8000000000000).as_float() if x.width == 64 else x / x
+def _nan() -> Num:
+    return constant(ir.IntegerType.get_signless(64), 0x7FF8000000000000).as_float()
 
 
 def _log(x: Num) -> Num:
@@ -108,7 +108,7 @@ def _digamma(x: Num) -> Num:
     positive = where(y < float(_LARGE), near, far)
     result = where(reflected, positive - reflection, positive)
     pole = fraction.eq(0.0) & (x <= 0.0)
-    return where(pole | (abs(x).eq(_INFINITY) & reflected), _nan(x), result)
+    return where(pole | (abs(x).eq(_INFINITY) & reflected), _nan(), result)
 
 
 digamma = in_f64(_digamma)
@@ -133,8 +133,8 @@ _CORRECTIONS = (
 )
 
 
-def _zeta(x: Num, q: Num) -> Num:
-    """sum over k >= 0 of (q + k) ** -x; infinite at x == 1, NaN below, infinite at the poles q = 0, -1, ..."""
+def _zeta_of_positive(x: Num, q: Num) -> Num:
+    """sum over k >= 0 of (q + k) ** -x for x > 1 and q > 0."""
     total = _pow(q, -x)
     a = q
     for _ in range(_TERMS - 1):
@@ -151,12 +151,27 @@ def _zeta(x: Num, q: Num) -> Num:
         factor = factor * (x + (2.0 * k - 1.0)) * (x + 2.0 * k) * inverse
         corrections = corrections + factor * c
     # a power that vanished must not meet a factor that overflowed
-    total = total + tail + where(power.eq(0.0), 0.0, power * corrections)
-    total = where(abs(q).eq(_INFINITY) & (q > 0.0) & (x > 1.0), 0.0, total)
+    result = total + tail + where(power.eq(0.0), 0.0, power * corrections)
+    return where(q.eq(_INFINITY), 0.0, result)
+
+
+def _zeta(x: Num, q: Num) -> Num:
+    """sum over k >= 0 of (q + k) ** -x; infinite at x == 1, NaN below, infinite at the poles q = 0, -1, ...
+
+    For q < 0 and a whole x, with f the fraction of -q: the terms below zero are those of -q, -q - 1, ... down to f, so
+    zeta(x, q) = zeta(x, 1 - f) + (-1)**x (zeta(x, f) - zeta(x, 1 - q)).
+    """
+    negative = q < 0.0
+    fraction = -q - (-q).floor()
+    half = x * 0.5
+    sign = where(half.floor().eq(half), x.lift(1.0), -1.0)
+    below = _zeta_of_positive(x, where(negative, fraction, 1.0)) - _zeta_of_positive(x, where(negative, 1.0 - q, 1.0))
+    above = _zeta_of_positive(x, where(negative, 1.0 - fraction, q))
+    result = where(negative, above + sign * below, above)
     pole = (q <= 0.0) & q.floor().eq(q)
-    undefined = (x < 1.0) | x.is_nan | q.is_nan | ((q < 0.0) & x.floor().ne(x))
-    result = where(pole, _INFINITY, total)
-    return where(undefined, _nan(x), where(x.eq(1.0), _INFINITY, result))
+    undefined = (x < 1.0) | x.is_nan | q.is_nan | (negative & x.floor().ne(x))
+    result = where(pole, _INFINITY, result)
+    return where(undefined, _nan(), where(x.eq(1.0), _INFINITY, result))
 
 
 zeta = in_f64(_zeta)
@@ -169,7 +184,7 @@ def polygamma(n: Num, x: Num) -> Num:
     size = call("tgamma", n + 1.0) * _zeta(n + 1.0, x)
     derivative = where(odd, size, -size)
     result = where(n.eq(0.0), _digamma(x), derivative)
-    return where((n < 0.0) | n.floor().ne(n), _nan(n), result)
+    return where((n < 0.0) | n.floor().ne(n), _nan(), result)
 
 
 # --- erf_inv: polynomials in w = -log(1 - x^2), then one step of Newton ---
@@ -259,7 +274,7 @@ def erf_inv(x: Num) -> Num:
         Num(math.erf(guess.value)) - size,
     )
     result = guess - error * (python_math.sqrt(_PI) / 2) * _exp(guess * guess)
-    result = where(size.eq(1.0), _INFINITY, where(size > 1.0, _nan(x), result))
+    result = where(size.eq(1.0), _INFINITY, where(size > 1.0, _nan(), result))
     return where(x.eq(0.0), x, result.copysign(x))
 
 

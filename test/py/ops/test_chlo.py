@@ -88,6 +88,21 @@ def test_zeta_and_polygamma(dtype: object) -> None:
     assert np.isnan(polygamma[204:]).all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_zeta_and_polygamma_left_of_zero() -> None:
+    """Against the sum of the terms below zero and SciPy for the rest; polygamma follows."""
+    q = np.array([-0.5, -1.25, -7.75, -30.5, -1000.25, -2.0, -0.5], np.float32)
+    x = np.array([2, 3, 4, 2, 5, 2, 2.5], np.float32)
+    zeta, polygamma = compiled([Applied("chlo.zeta", (0, 1)), Applied("chlo.polygamma", (2, 1))], x, q, x - 1)
+    for i in range(5):
+        terms = np.arange(np.ceil(-q[i])) + np.float64(q[i])
+        wanted = np.sum(terms ** -np.float64(x[i])) + special.zeta(np.float64(x[i]), terms[-1] + 1)
+        np.testing.assert_allclose(zeta[i], wanted, rtol=2e-7)
+        factor = (-1) ** int(x[i]) * special.gamma(x[i])
+        np.testing.assert_allclose(polygamma[i], factor * wanted, rtol=2e-7)
+    assert np.isposinf(zeta[5]) and np.isnan(zeta[6])
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 def test_next_after(dtype: object) -> None:
     x = np.array([0, 0, -0.0, 1, 1, -1, np.inf, -np.inf, 2, np.nan, 1, 3], dtype)
