@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, new_context
@@ -39,11 +41,14 @@ class Options:
 
 
 # Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
-def compile(source: Any, target: str = "cpu", *, cache: bool = True, options: Options | None = None) -> Executable:
+def compile(
+    source: Any, target: str = "cpu", *, cache: bool | Cache = True, options: Options | None = None
+) -> Executable:
     """Compile a StableHLO program.
 
     source: a path, MLIR text, MLIR bytecode or a StableHLO artifact as bytes, a `jax.export.Exported`, the result of
-    `jax.jit(f).lower(...)`, or a module of the bindings. Raises BadInput for what is not a program, UnsupportedOp for
+    `jax.jit(f).lower(...)`, or a module of the bindings. cache: whether what was compiled before, by this or another
+    process, is taken from disk; a `Cache` to say where. Raises BadInput for what is not a program, UnsupportedOp for
     an op the target cannot do.
     """
     if target not in TARGETS:
@@ -51,7 +56,29 @@ def compile(source: Any, target: str = "cpu", *, cache: bool = True, options: Op
             f"there is no target {target!r} to run programs on", hint=f"choose among {', '.join(TARGETS)}"
         )
     options = options or Options()
+    store = None if not cache else cache if isinstance(cache, Cache) else Cache()
     clock = _Clock()
+    key = _program_key(source, target, options) if store else ""
+    parts = _stored(store, key) if store and key else None
+    if parts is None:
+        program, objects = _build(source, target, options, store, clock)
+        if store and key:
+            store.put("program", key, pack([program.to_bytes(), *objects]))
+    else:
+        program, objects = parts
+        clock.lap("cache")
+    code = codegen.Code(objects)
+    executor = make_executor(program, code.addresses, prefer=options.executor, owner=code)  # type: ignore[arg-type]
+    clock.lap("load")
+    names = ("input", *(stage.name for stage in pipeline.load(target).stages), "llvm-ir", "asm", "program")
+    stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))
+    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds)
+
+
+def _build(
+    source: Any, target: str, options: Options, store: Cache | None, clock: _Clock
+) -> tuple[Program, list[bytes]]:
+    """The Program and an object for each of its kernels."""
     with new_context() as context, ir.Location.unknown():
         module = read_module(source, context)
         clock.lap("read")
@@ -64,14 +91,49 @@ def compile(source: Any, target: str = "cpu", *, cache: bool = True, options: Op
         program = build_program(main.function, {name: _info(f) for name, f in kernels.items()})
         clock.lap("program")
         texts = [codegen.llvm_ir_of(kernels[kernel.name], symbols) for kernel in program.kernels]
-    objects = [codegen.make_object(text, options.codegen) for text in texts]
+    objects = [_object(text, options, store) for text in texts]
     clock.lap("codegen")
-    code = codegen.Code(objects)
-    executor = make_executor(program, code.addresses, prefer=options.executor, owner=code)  # type: ignore[arg-type]
-    clock.lap("load")
-    names = ("input", *(stage.name for stage in plan.stages), "llvm-ir", "asm", "program")
-    stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))
-    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds)
+    return program, objects
+
+
+def _object(text: str, options: Options, store: Cache | None) -> bytes:
+    """The code of a kernel: from the cache, or made and kept there."""
+    if store is None:
+        return codegen.make_object(text, options.codegen)
+    key = key_of("kernel", repr(options.codegen.resolved()), text)
+    data = store.get("kernel", key)
+    if data is None:
+        data = codegen.make_object(text, options.codegen)
+        store.put("kernel", key, data)
+    return data
+
+
+def _program_key(source: Any, target: str, options: Options) -> str:  # Any: as in compile
+    """The key of a program whose source is at hand as bytes; empty for other sources, whose kernels alone are kept."""
+    data: bytes | None = None
+    if isinstance(source, bytes | bytearray):
+        data = bytes(source)
+    elif isinstance(source, str | Path) and "\n" not in str(source):
+        try:
+            data = Path(source).read_bytes()
+        except (OSError, ValueError):
+            return ""  # reading it will say what is wrong
+    elif isinstance(source, str):
+        data = source.encode()
+    elif isinstance(artifact := getattr(source, "mlir_module_serialized", None), bytes):
+        data = artifact  # a jax.export.Exported
+    return key_of("program", target, repr(options.codegen.resolved()), data) if data is not None else ""
+
+
+def _stored(store: Cache, key: str) -> tuple[Program, list[bytes]] | None:
+    data = store.get("program", key)
+    if data is None:
+        return None
+    try:
+        program, *objects = unpack(data)
+        return Program.from_bytes(program), objects
+    except (ValueError, CompileError):
+        return None  # of another version of this package
 
 
 class _Saved:
