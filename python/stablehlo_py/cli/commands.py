@@ -164,6 +164,33 @@ def explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def cache(arguments: argparse.Namespace) -> int:
+    """List, count, check or remove what the cache holds; 1 when verify finds damage."""
+    from stablehlo_py.cache import KINDS, Cache
+
+    store = Cache(Path(arguments.folder) if arguments.folder else None)
+    if arguments.action == "clear":
+        print(f"removed {store.clear()} entries from {store.folder}")
+        return 0
+    if arguments.action == "verify":
+        damaged = store.verify()
+        for entry in damaged:
+            print(f"removed {entry.kind} {entry.key}: damaged")
+        print(f"{len(damaged)} damaged entries in {store.folder}")
+        return 1 if damaged else 0
+    entries = sorted(store.entries(), key=lambda e: -e.used)
+    if arguments.action == "ls":
+        for entry in entries:
+            used = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.used))
+            print(f"{used}  {entry.kind:8} {entry.bytes:10}  {entry.key[:16]}")
+        return 0
+    for kind in KINDS:
+        mine = [e for e in entries if e.kind == kind]
+        print(f"{kind + 's':9} {len(mine):6}  {sum(e.bytes for e in mine) / 1e6:9.2f} MB")
+    print(f"bound     {store.largest / 1e6:16.0f} MB in {store.folder}")
+    return 0
+
+
 def describe(array: np.ndarray) -> str:
     """Type and the first values of an array."""
     values = ", ".join(str(v) for v in array.ravel()[:SHOWN])

@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="where the rules of an op stand and which targets have it")
     explain.add_argument("op", metavar="stablehlo.OP")
     explain.set_defaults(command=_lazily("explain"))
+
+    cache = commands.add_parser("cache", help="look at the cache of compiled programs and kernels, or empty it")
+    cache.add_argument("action", choices=("ls", "stats", "clear", "verify"))
+    cache.add_argument("--folder", help="another folder than the user's own")
+    cache.set_defaults(command=_lazily("cache"))
     return parser
 
 
