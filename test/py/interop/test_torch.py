@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+import stablehlo_py
 from stablehlo_py.errors import BadInput
 from stablehlo_py.interop.torch import export
 from stablehlo_py.mlir import new_context
@@ -44,3 +45,80 @@ def test_a_module_that_was_not_exported():
     torch = pytest.importorskip("torch")
     with pytest.raises(BadInput, match="not StableHLO yet"):
         read_module(torch.nn.Linear(1, 1), new_context())
+
+
+# --- values: 1e-5 of the largest element
+
+
+def agrees_with_torch(module, *tensors) -> None:
+    """The module compiled for the CPU gives what PyTorch gives."""
+    torch = pytest.importorskip("torch")
+    module = module.eval()
+    with torch.no_grad():
+        wanted = module(*tensors)
+    wanted = [w.numpy() for w in (wanted if isinstance(wanted, tuple) else (wanted,)) if w is not None]
+    results = stablehlo_py.compile(export(module, *tensors))(*(t.numpy() for t in tensors))
+    assert len(results) == len(wanted)
+    for result, want in zip(results, wanted, strict=True):
+        assert (result.shape, result.dtype) == (want.shape, want.dtype)
+        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+def seeded():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    return torch
+
+
+@pytest.mark.parametrize("activation", ["ReLU", "GELU", "Tanh", "SiLU", "Softmax"])
+def test_mlp(activation):
+    torch = seeded()
+    nn = torch.nn
+    options = {"dim": -1} if activation == "Softmax" else {}
+    module = nn.Sequential(nn.Linear(9, 17), getattr(nn, activation)(**options), nn.Linear(17, 4), nn.LayerNorm(4))
+    agrees_with_torch(module, torch.randn(5, 9))
+
+
+def test_conv_net():
+    torch = seeded()
+    nn = torch.nn
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 12, 3, stride=2, groups=4),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(12, 5),
+    )
+    module[1].running_mean = torch.randn(8) * 0.1
+    module[1].running_var = torch.rand(8) + 0.5
+    agrees_with_torch(module, torch.randn(2, 3, 14, 14))
+
+
+def test_multihead_attention():
+    torch = seeded()
+    attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+
+    class SelfAttention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention
+
+        def forward(self, x):
+            return self.attention(x, x, x)
+
+    agrees_with_torch(SelfAttention(), torch.randn(2, 7, 16))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformer_encoder_layer(norm_first):
+    torch = seeded()
+    layer = torch.nn.TransformerEncoderLayer(16, 4, dim_feedforward=32, batch_first=True, norm_first=norm_first)
+    agrees_with_torch(layer, torch.randn(2, 7, 16))
+
+
+def test_embedding():
+    torch = seeded()
+    agrees_with_torch(torch.nn.Embedding(11, 6), torch.tensor([[1, 3], [10, 0]]))
