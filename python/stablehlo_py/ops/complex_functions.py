@@ -121,7 +121,12 @@ def is_finite(value: ir.Value) -> ir.Value:
 def absolute(value: ir.Value) -> ir.Value:
     """|z| without overflow; infinite when either part is, even beside a NaN."""
     z = parts(value)
-    return _hypot(z.to(ir.F64Type.get())).to(z.re.type).value
+    if isinstance(z.re.type, ir.F64Type):
+        return _hypot(z).value
+    wide = z.to(ir.F64Type.get())  # where squares of f32 neither overflow nor vanish
+    size = (wide.re * wide.re + wide.im * wide.im).sqrt().to(z.re.type)
+    infinite = abs(z.re).eq(_INFINITY) | abs(z.im).eq(_INFINITY)
+    return where(infinite, _INFINITY, size).value
 
 
 def _hypot(z: Complex) -> Num:

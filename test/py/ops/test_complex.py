@@ -148,3 +148,11 @@ def test_parts() -> None:
     np.testing.assert_array_equal(conjugate, z.conj())
     (again,) = compiled([Applied("stablehlo.complex", (0, 1), "complex<f64>")], re, im)
     np.testing.assert_array_equal(again, z)
+
+
+def test_abs_of_infinities() -> None:
+    inf, nan = np.inf, np.nan
+    for dtype, part in ((np.complex64, "f32"), (np.complex128, "f64")):
+        z = np.array([complex(inf, nan), complex(nan, -inf), complex(nan, 1), complex(3, 4), 0], dtype)
+        (size,) = compiled([Applied("stablehlo.abs", (0,), part)], z)
+        np.testing.assert_array_equal(size, np.array([inf, inf, nan, 5, 0], size.dtype))
