@@ -59,6 +59,16 @@ module {
       %11 = irdl.base "!builtin.tensor" 
       irdl.results(out: %11)
     }
+    irdl.operation @fusion {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %0)
+      %1 = irdl.region
+      irdl.regions(body: %1)
+    }
+    irdl.operation @yield {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.operands(value: %0)
+    }
     irdl.operation @kernel {
       %0 = irdl.base "!builtin.tensor" 
       %1 = irdl.base "!builtin.tensor" 
@@ -180,9 +190,10 @@ module {
       %1 = irdl.base @mxu::@ref 
       %2 = irdl.base @mxu::@ref 
       %3 = irdl.base @mxu::@ref 
-      irdl.operands(target: %0, first: %1, second: optional %2, third: optional %3)
+      irdl.operands(target: %0, first: optional %1, second: optional %2, third: optional %3)
       %4 = irdl.base "#builtin.string" 
-      irdl.attributes {"function" = %4}
+      %5 = irdl.base "#builtin.array" 
+      irdl.attributes {"function" = %4, "arguments" = %5}
     }
     irdl.operation @reduce {
       %0 = irdl.base @mxu::@ref 
@@ -190,7 +201,7 @@ module {
       irdl.operands(source: %0, target: %1)
       %2 = irdl.base "#builtin.string" 
       %3 = irdl.base "#builtin.integer" 
-      irdl.attributes {"function" = %2, "dim" = %3}
+      irdl.attributes {"function" = %2, "limit" = %3}
     }
   }
 }

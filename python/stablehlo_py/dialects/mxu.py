@@ -116,6 +116,23 @@ class TiledContractOp(Mxu.Operation, name="tiled_contract", traits=[ext.Pure]):
         return True
 
 
+class FusionOp(Mxu.Operation, name="fusion", traits=[ir.NoTerminatorTrait]):
+    """Ops that become one kernel; the region takes values from outside and ends with the yield of the result."""
+
+    out: ext.Result[ir.RankedTensorType]
+    body: ext.Region
+
+    def verify_region_invariants(self) -> bool:
+        operations = [op.operation for op in self.body.blocks[0].operations]
+        if not operations or operations[-1].name != "mxu.yield":
+            return _error(self, "ends without mxu.yield")
+        return operations[-1].operands[0].type == self.out.type or _error(self, "yields another type than its result's")
+
+
+class YieldOp(Mxu.Operation, name="yield"):
+    value: ext.Operand[ir.RankedTensorType]
+
+
 # --- a kernel and its structure ---------------------------------------------------------------------------------------
 
 
@@ -281,22 +298,27 @@ class RelayoutOp(Mxu.Operation, name="relayout"):
 
 
 class VectorOp(Mxu.Operation, name="vector"):
-    """target[...] = function(sources...), elementwise with sizes of 1 repeated (vector unit)."""
+    """target[...] = function(arguments...), elementwise (vector unit).
+
+    arguments: for each argument the number of a source, or a float that stands for itself. A source of one row is repeated
+    for all rows, and one of a single register's lanes, which all hold the same, for all lanes.
+    """
 
     target: ext.Operand[RefType]
-    first: ext.Operand[RefType]
     function: ir.StringAttr
+    arguments: ir.ArrayAttr
+    first: ext.Operand[RefType] | None = None
     second: ext.Operand[RefType] | None = None
     third: ext.Operand[RefType] | None = None
 
 
 class ReduceOp(Mxu.Operation, name="reduce"):
-    """Reduce a block along `dim`, which stays with size 1 (vector unit, across lanes the cross-lane unit)."""
+    """Reduce the first `limit` elements of each row; all lanes of the target's row hold the result (cross-lane unit)."""
 
     source: ext.Operand[RefType]
     target: ext.Operand[RefType]
     function: ir.StringAttr
-    dim: ir.IntegerAttr
+    limit: ir.IntegerAttr
 
 
 # --- reading it -------------------------------------------------------------------------------------------------------

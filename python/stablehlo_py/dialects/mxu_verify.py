@@ -131,7 +131,7 @@ class _Walk:
         if ty.rank < 2:
             raise _Broken(op, f"is a block of {ty}; a block has two dimensions")
         rows, lanes = ty.shape[-2:]
-        if lanes % self.chip.lanes or rows % self.chip.sublanes:
+        if lanes % self.chip.lanes or (rows % self.chip.sublanes and rows != 1):
             raise _Broken(op, f"of {ty} is not whole tiles of {self.chip.sublanes}x{self.chip.lanes}")
 
     def make_semaphore(self, op: ir.Operation) -> None:
@@ -271,24 +271,38 @@ class _Walk:
 
     def vector(self, op: ir.Operation) -> None:
         target, *sources = op.operands
+        rows, lanes = _tensor(target).shape
+        for source in sources:
+            shape = _tensor(source).shape
+            if shape[0] not in (1, rows) or shape[1] not in (self.chip.lanes, lanes):
+                raise _Broken(op, f"takes a block of {_tensor(source)} for one of {_tensor(target)}")
+        numbers = [mxu.integer(a) for a in op.attributes["arguments"] if isinstance(a, ir.IntegerAttr)]
+        if any(not 0 <= number < len(sources) for number in numbers):
+            raise _Broken(op, f"has {len(sources)} sources, and arguments {numbers}")
         self.elementwise(op, target, sources)
 
     def elementwise(self, op: ir.Operation, target: ir.Value, sources: list[ir.Value]) -> None:
         undefined: dict[int, int] = {}
         for source in sources:
             self.read(op, source)
-            undefined |= self.state(source).undefined
+            shape = _tensor(source).shape
+            undefined |= {
+                d: size for d, size in self.state(source).undefined.items() if shape[d] == _tensor(target).shape[d]
+            }
         self.write(op, target)
         self.state(target).undefined = undefined
 
     def reduce(self, op: ir.Operation) -> None:
         source, target = op.operands
         self.read(op, source)
-        dim = mxu.integer(op.attributes["dim"])
-        self.check_contracted(op, source, dim)
-        undefined = self.state(source).undefined
+        limit, undefined = mxu.integer(op.attributes["limit"]), self.state(source).undefined
+        if limit > undefined.get(1, _tensor(source).shape[1]):
+            raise _Broken(op, f"reduces {limit} elements of a row, of which {undefined.get(1)} are defined")
+        if _tensor(target).shape != (_tensor(source).shape[0], self.chip.lanes):
+            raise _Broken(op, f"reduces {_tensor(source)} to {_tensor(target)}, not to one register's lanes")
+        rows = {d: size for d, size in undefined.items() if d == 0}
         self.write(op, target)
-        self.state(target).undefined = undefined
+        self.state(target).undefined = rows
 
 
 def _tensor(value: ir.Value) -> TensorType:

@@ -20,13 +20,32 @@ FUNCTIONS = {
     "subtract": np.subtract,
     "multiply": np.multiply,
     "divide": np.divide,
+    "power": np.power,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "log": np.log,
+    "log_plus_one": np.log1p,
     "tanh": np.tanh,
+    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sine": np.sin,
+    "cosine": np.cos,
     "negate": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
     "copy": lambda x: x,
+    "select": lambda predicate, on_true, on_false: np.where(predicate, on_true, on_false),
+    "compare_eq": np.equal,
+    "compare_ne": np.not_equal,
+    "compare_lt": np.less,
+    "compare_le": np.less_equal,
+    "compare_gt": np.greater,
+    "compare_ge": np.greater_equal,
 }
 REDUCERS = {"add": np.sum, "maximum": np.max, "minimum": np.min}
 
@@ -155,15 +174,22 @@ class _Machine:
 
     def vector(self, node: p.Vector) -> None:
         target = self.memory[node.target]
-        wide = np.float32 if node.target.element.is_float else target.dtype
-        sources = [self.memory[source].astype(wide) for source in node.sources]
-        target[...] = FUNCTIONS[node.function](*sources).astype(target.dtype)
+        arguments = [
+            _spread(self.memory[a], target) if isinstance(a, p.Buffer) else np.float32(a) for a in node.arguments
+        ]
+        target[...] = FUNCTIONS[node.function](*arguments).astype(target.dtype)
 
     def reduce(self, node: p.Reduce) -> None:
         target = self.memory[node.target]
-        wide = np.float32 if node.target.element.is_float else target.dtype
-        values = self.memory[node.source].astype(wide)
-        target[...] = REDUCERS[node.function](values, axis=node.dim, keepdims=True).astype(target.dtype)
+        values = self.memory[node.source][:, : node.limit].astype(np.float32)
+        target[...] = REDUCERS[node.function](values, axis=1, keepdims=True).astype(target.dtype)
+
+
+def _spread(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """A source of mxu.vector in 32 bits, so that NumPy repeats it as the op does."""
+    if source.shape[1] != target.shape[1]:
+        source = source[:, :1]
+    return source if source.dtype == np.bool_ else source.astype(np.float32)
 
 
 def _wide(tile: np.ndarray) -> np.ndarray:

@@ -159,9 +159,15 @@ class Relayout(Node):
 
 @dataclass(frozen=True, eq=False)
 class Vector(Node):
-    sources: tuple[Buffer, ...]
+    """arguments: buffers, or numbers that stand for themselves."""
+
+    arguments: tuple[Buffer | float, ...]
     target: Buffer
     function: str
+
+    @property
+    def sources(self) -> tuple[Buffer, ...]:
+        return tuple(a for a in self.arguments if isinstance(a, Buffer))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +175,7 @@ class Reduce(Node):
     source: Buffer
     target: Buffer
     function: str
-    dim: int
+    limit: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +325,12 @@ class _Reader:
                 return Relayout(self.buffers[operands[0]], self.buffers[operands[1]])
             case "mxu.vector":
                 target, *sources = (self.buffers[v] for v in operands)
-                return Vector(tuple(sources), target, ir.StringAttr(attributes["function"]).value)
+                arguments = tuple(
+                    sources[mxu.integer(a)] if isinstance(a, ir.IntegerAttr) else ir.FloatAttr(a).value
+                    for a in attributes["arguments"]
+                )
+                return Vector(arguments, target, ir.StringAttr(attributes["function"]).value)
             case "mxu.reduce":
                 source, target = self.buffers[operands[0]], self.buffers[operands[1]]
-                return Reduce(source, target, ir.StringAttr(attributes["function"]).value, integer("dim"))
+                return Reduce(source, target, ir.StringAttr(attributes["function"]).value, integer("limit"))
         raise ValueError(f"{op.name} has no place in an mxu.kernel")

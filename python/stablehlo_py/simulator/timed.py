@@ -178,10 +178,14 @@ class _Commands:
                 drain = units.fill_drain_cycles(self.chip)
                 self.work(events.VPU, cycles, [node.acc], node.target, f"pop {node.target.name}", delay=drain)
             case p.Vector():
-                self.work(events.VPU, self.vector(node.target), list(node.sources), node.target, node.function)
+                operations = units.OPERATIONS.get(node.function, 1)
+                cycles = units.vector_cycles(_elements(node.target), self.chip, operations)
+                self.work(events.VPU, cycles, list(node.sources), node.target, node.function)
             case p.Reduce():
-                unit = events.XLU if node.dim == len(node.source.shape) - 1 else events.VPU
-                self.work(unit, self.vector(node.source), [node.source], node.target, f"reduce {node.function}")
+                # Registers of a row are reduced by the vector unit, the last one across its lanes by the cross-lane unit.
+                cycles = units.vector_cycles(_elements(node.source), self.chip)
+                cycles += units.cross_lane_cycles(_elements(node.target), self.chip)
+                self.work(events.XLU, cycles, [node.source], node.target, f"reduce {node.function}")
             case p.Transpose() | p.Relayout():
                 cycles = units.cross_lane_cycles(_elements(node.source), self.chip)
                 self.work(events.XLU, cycles, [node.source], node.target, "transpose")
@@ -191,9 +195,6 @@ class _Commands:
                 pass  # hazards say what waits for what; a view moves nothing
             case _:
                 raise ValueError(f"no time is known for {type(node).__name__}")
-
-    def vector(self, buffer: p.Buffer) -> float:
-        return units.vector_cycles(_elements(buffer), self.chip)
 
     def mask(self, node: p.Mask) -> None:
         """Only the part of an edge block from the tile on that the limit falls into."""

@@ -34,6 +34,12 @@ def fill_drain_cycles(chip: Chip) -> int:
     return 2 * chip.weight_tile - 1
 
 
+# Operations of the vector unit for one element of a function that is not one instruction. [assumed]: a few steps of a
+# polynomial or of Newton's method after a table.
+OPERATIONS = dict.fromkeys(("divide", "sqrt", "rsqrt", "logistic", "exponential", "exponential_minus_one", "tanh"), 6)
+OPERATIONS |= dict.fromkeys(("log", "log_plus_one", "power", "sine", "cosine"), 12)
+
+
 def vector_cycles(elements: int, chip: Chip, operations: int = 1) -> float:
     """Elementwise work: `operations` on each of `elements` 32-bit elements."""
     return elements * operations / chip.vpu_alus

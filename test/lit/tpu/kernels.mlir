@@ -29,11 +29,11 @@
 // CHECK: "mxu.dma_wait"(%[[STORE]])
 // CHECK: "mxu.unpad"{{.*}} -> tensor<1x300x700xbf16>
 
-// What transfers touch gets a second copy; the accumulator does not.
+// What transfers touch gets a second copy, and the accumulator too while there is room.
 // DOUBLE-LABEL: func.func @product
 // DOUBLE: buffers = 2 : i64, label = "lhs", offset = 0 : i64
 // DOUBLE: buffers = 2 : i64, label = "rhs"
-// DOUBLE: buffers = 1 : i64, label = "acc"
+// DOUBLE: buffers = 2 : i64, label = "acc"
 // DOUBLE: buffers = 2 : i64, label = "out"
 
 // Two cores take halves of one dimension; the core's number goes into the map of what is split.
@@ -46,7 +46,7 @@
 // V6E-LABEL: func.func @product
 // V6E-NOT: label = "rhs"
 // V6E: %[[V:.*]] = "mxu.view"
-// V6E: "mxu.push"(%[[V]], {{.*}}!mxu.weights<tensor<256x256xbf16>>
+// V6E: "mxu.push"(%[[V]], {{.*}}!mxu.weights<tensor<128x128xbf16>>
 func.func @product(%x: tensor<300x500xbf16>, %y: tensor<500x700xbf16>) -> tensor<300x700xbf16> {
   %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<300x500xbf16>, tensor<500x700xbf16>) -> tensor<300x700xbf16>
   return %r : tensor<300x700xbf16>

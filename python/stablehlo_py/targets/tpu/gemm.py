@@ -42,7 +42,11 @@ def compile_gemm(m: int, n: int, k: int, element: ElementType, chip_name: str, v
                 lhs_value, rhs_value = function.arguments
                 value = emit.contract(lhs_value, rhs_value, result, lhs_t=False, rhs_t=False, passes=1)
                 func.ReturnOp([value])
-        passes = (MxuTiles(chip=chip_name, vmem_limit=vmem_limit), MxuKernels(), MxuDoubleBuffer(vmem_limit=vmem_limit))
+        passes = (
+            MxuTiles(chip=chip_name, vmem_limit=vmem_limit),
+            MxuKernels(chip=chip_name),
+            MxuDoubleBuffer(vmem_limit=vmem_limit),
+        )
         for step in passes:
             step.run(module.operation)
         module.operation.verify()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.layout import natural_layout
+from stablehlo_py.targets.tpu.group import FULL, MOVES, PRODUCTS, region_group
+from stablehlo_py.targets.tpu.kernel_builder import padded, physical_type, unpadded
+from stablehlo_py.targets.tpu.mxu_fuse import fusion_of
 from stablehlo_py.targets.tpu.plan import Plan, Product, plan_product
 
 
@@ -32,12 +34,13 @@ class MxuTiles(Pass):
         for contract in emit.operations_named(op, "mxu.contract"):
             product = product_of(contract)
             plan = plan_product(product, machine, self.vmem_limit)
-            with ir.InsertionPoint(contract), contract.location:
-                emit.replace(contract, self.tiled(contract, product, plan))
+            emit.replace(contract, self.tiled(contract, product, plan))
 
     def tiled(self, contract: ir.Operation, product: Product, plan: Plan) -> ir.Value:
-        """contract(lhs, rhs) -> unpad(tiled_contract(pad(lhs), pad(rhs)))."""
-        lhs, rhs = (self.padded(value) for value in contract.operands)
+        """contract(lhs, rhs) -> unpad(tiled_contract(pad(lhs), pad(rhs))); padding stays outside of a fusion."""
+        machine = chip(self.chip)
+        with ir.InsertionPoint(fusion_of(contract) or contract), contract.location:
+            lhs, rhs = (padded(value, machine) for value in contract.operands)
         logical = tensor_type(contract.results[0].type)
         attributes = {
             "lhs_t": contract.attributes["lhs_t"],
@@ -50,26 +53,17 @@ class MxuTiles(Pass):
             "order": emit.text(plan.order),
             "chip": emit.text(self.chip),
         }
-        physical = emit.op("mxu.tiled_contract", [lhs, rhs], physical_type(logical, self.chip), attributes)
-        return physical if physical.type == contract.results[0].type else emit.op("mxu.unpad", [physical], logical)
-
-    def padded(self, value: ir.Value) -> ir.Value:
-        ty = tensor_type(value.type)
-        physical = physical_type(ty, self.chip)
-        return value if physical == ty else emit.op("mxu.pad", [value], physical)
-
-
-def physical_type(ty: TensorType, chip_name: str) -> TensorType:
-    """The type with whole tiles in its two minor dimensions."""
-    return ty.with_shape(natural_layout(ty.shape, ty.element, machine=chip_name).padded_shape)
+        with ir.InsertionPoint(contract), contract.location:
+            physical = emit.op("mxu.tiled_contract", [lhs, rhs], physical_type(logical, machine), attributes)
+            return unpadded(physical, logical, logical.shape)
 
 
 def product_of(contract: ir.Operation) -> Product:
-    """The sizes and types of an mxu.contract."""
+    """The sizes and types of an mxu.contract, and what the fusion that it stands in adds to a block."""
     lhs, rhs = (tensor_type(value.type) for value in contract.operands)
     out = tensor_type(contract.results[0].type)
     lhs_t, rhs_t = (bool(mxu.integer(contract.attributes[name])) for name in ("lhs_t", "rhs_t"))
-    return Product(
+    product = Product(
         b=out.shape[0],
         m=out.shape[1],
         n=out.shape[2],
@@ -81,3 +75,13 @@ def product_of(contract: ir.Operation) -> Product:
         rhs_t=rhs_t,
         passes=mxu.integer(contract.attributes["passes"]),
     )
+    fusion = fusion_of(contract)
+    if fusion is None:
+        return product
+    group = region_group(fusion.regions[0].blocks[0])
+
+    def bits(values: list[ir.Value]) -> int:
+        return sum(tensor_type(v.type).element.bits for v in values if group.kinds[v] == FULL)
+
+    made = [op.results[0] for op in group.members if op.name not in (*MOVES, *PRODUCTS)]
+    return replace(product, made_bits=bits(made), loaded_bits=bits(group.inputs))

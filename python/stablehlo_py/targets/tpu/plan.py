@@ -21,7 +21,10 @@ CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Product:
-    """[b,m,k] x [b,k,n] -> [b,m,n]; an operand with `_t` comes with its two inner dimensions turned."""
+    """[b,m,k] x [b,k,n] -> [b,m,n]; an operand with `_t` comes with its two inner dimensions turned.
+
+    What follows the product in its kernel holds `made_bits` more for each element of a block, and loads `loaded_bits`.
+    """
 
     b: int
     m: int
@@ -33,6 +36,8 @@ class Product:
     lhs_t: bool = False
     rhs_t: bool = False
     passes: int = 1
+    made_bits: int = 0
+    loaded_bits: int = 0
 
     @property
     def accumulator(self) -> ElementType:
@@ -121,6 +126,7 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     lhs_block, rhs_block = bm * bk * lhs_size, bk * bn * rhs_size
     vmem = bm * bn * 4 + out_copies * bm * bn * out_size
     vmem = vmem + (0 if lhs_view else 2 * lhs_block) + (0 if rhs_view else 2 * rhs_block)
+    vmem = vmem + bm * bn * (product.made_bits + 2 * product.loaded_bits) // 8
     if product.lhs_t:
         vmem = vmem + lhs_block
     fits = vmem <= limit
@@ -140,7 +146,7 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     rhs_loads = product.b * tn * tk * np.where((tk == 1) & (order == "nm"), 1, tm)
     lhs_bytes = lhs_loads * lhs_block if spaces[0] == "hbm" else 0.0 * steps
     rhs_bytes = rhs_loads * rhs_block if spaces[1] == "hbm" else 0.0 * steps
-    out_bytes = product.b * tm * tn * bm * bn * out_size
+    out_bytes = product.b * tm * tn * bm * bn * (out_size + product.loaded_bits / 8)
     hbm_loads = (spaces[0] == "hbm") * lhs_loads + (spaces[1] == "hbm") * rhs_loads + product.b * tm * tn
     transfer = (lhs_bytes + rhs_bytes + out_bytes) / chip.hbm_bytes_per_cycle + chip.dma_issue_cycles * hbm_loads
     cmem = (spaces[0] == "cmem") * lhs_loads * lhs_block + (spaces[1] == "cmem") * rhs_loads * rhs_block

@@ -42,7 +42,10 @@ class SpanReport:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One kernel. shape: b, m, n, k. macs: of the product, and with padding. bound: the busiest resource."""
+    """One kernel. shape: b, m, n, k, without a product k = 0. macs: of the product, and with padding.
+
+    bound: the busiest resource.
+    """
 
     label: str
     shape: tuple[int, int, int, int]
@@ -67,7 +70,7 @@ class KernelReport:
     @property
     def padding_waste(self) -> float:
         """Share of the multiplications that are with padding."""
-        return 1 - self.macs / self.padded_macs
+        return 1 - self.macs / self.padded_macs if self.padded_macs else 0.0
 
     @property
     def intensity(self) -> float:
@@ -170,11 +173,12 @@ class Report:
 
 
 def kernel_report(kernel: Program) -> KernelReport:
-    """What is to be said about one kernel of a product."""
+    """What is to be said about one kernel."""
     machine = chip(kernel.chip)
     result = timed.time_program(kernel, machine)
     b, m, n = kernel.outputs[0].logical
-    k = math.prod(kernel.inputs[0].logical) // (b * m)
+    is_product = any(isinstance(node, Matmul) for node in kernel.nodes())
+    k = math.prod(kernel.inputs[0].logical) // (b * m) if is_product else 0
     macs = b * m * n * k
     arguments = (*kernel.inputs, *kernel.outputs)
     shown = result.spans[:LONGEST_TIMELINE]

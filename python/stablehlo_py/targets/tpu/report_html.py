@@ -37,7 +37,9 @@ def html(report: Report, title: str = "A program on a TPU-like chip") -> str:
         _section("Timeline", _timeline(report), "Kernels one after the other; each row is a unit of one core."),
         _section("Kernels", _kernels(report), "Utilisation is of the peak of the matrix units."),
         _section(
-            "Roofline", _roofline(report), "A kernel under the slope waits for HBM, one under the flat for the units."
+            "Roofline",
+            _roofline(report),
+            "Kernels with a product: under the slope one waits for HBM, under the flat line for the units.",
         ),
         _section("VMEM", _vmem(report), "Buffers of each kernel, both copies of a double buffer, while it runs."),
         _section("Padding", _padding(report), "Multiplications with padding, and bytes of arrays in whole tiles."),
@@ -162,12 +164,13 @@ def _kernels(report: Report) -> str:
 
 
 def _roofline(report: Report) -> str:
-    if not report.kernels:
-        return ""
+    kernels = [kernel for kernel in report.kernels if kernel.macs]
+    if not kernels:
+        return "<p>No kernel has a product.</p>"
     height, bottom, top = 320.0, 280.0, 20.0
     ridge = report.peak_flops / report.hbm_bytes_per_second
-    low = min([k.intensity for k in report.kernels] + [ridge]) / 4
-    high = max([k.intensity for k in report.kernels] + [ridge]) * 4
+    low = min([k.intensity for k in kernels] + [ridge]) / 4
+    high = max([k.intensity for k in kernels] + [ridge]) * 4
     floor = report.peak_flops / 1e4
 
     def x_of(intensity: float) -> float:
@@ -194,7 +197,7 @@ def _roofline(report: Report) -> str:
     while 10**decade <= high:
         parts.append(_text(x_of(10.0**decade), bottom + 16, f"{10.0**decade:g}", "middle"))
         decade += 1
-    for kernel in report.kernels:
+    for kernel in kernels:
         flops = 2 * kernel.macs / kernel.seconds
         title = f"{kernel.label}: {flops / 1e12:.2f} Tflop/s at {kernel.intensity:.0f} flop/byte"
         x, y = x_of(kernel.intensity), y_of(flops)

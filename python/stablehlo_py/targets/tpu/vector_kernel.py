@@ -1,0 +1,79 @@
+"""The kernel of a group without a product: rows of all inputs in, vector code, rows of the result out.
+
+core_split c:                      # where there is more than one core
+  loop i:
+    load inputs[i]; wait
+    vector code on a block of rows
+    store out[i]; wait
+"""
+
+from __future__ import annotations
+
+from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.mlir import ir
+from stablehlo_py.targets.tpu.group import FULL, LANE, MOVES, SCALAR, Group
+from stablehlo_py.targets.tpu.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
+
+STEPS = 8  # blocks that a core's rows are cut into where they allow it: the first load and the last store stand alone
+
+
+class VectorKernel(KernelBuilder):
+    """From the group of a fusion."""
+
+    def __init__(self, group: Group, chip: Chip, vmem_limit: int) -> None:
+        super().__init__(chip)
+        self.group = group
+        self.block_rows = _block_rows(group, chip, vmem_limit)
+
+    def build(self, label: str) -> ir.Value:
+        """The kernel at the insertion point; its result is that of the fusion."""
+        group, rows, n = self.group, self.group.rows, self.group.n
+        kinds = [group.kinds[value] for value in group.inputs]
+        blocks = [as_blocks(v, k, 1, rows, n, self.chip) for v, k in zip(group.inputs, kinds, strict=True)]
+        logical = [[1, 1, n] if k == LANE else [1, rows, n if k == FULL else self.chip.lanes] for k in kinds]
+        result = tensor_type(group.root.results[0].type)
+        out = TensorType((1, rows, n), result.element)
+        spaces = ["hbm"] * len(blocks)
+        kernel = self.create(label, blocks, spaces, [*logical, [1, rows, n]], physical_type(out, self.chip))
+        self.body()
+        return unpadded(kernel.results[0], out, result.shape)
+
+    def body(self) -> None:
+        *extra, out = self.block.arguments
+        shape = (self.block_rows, -(-self.group.n // self.chip.lanes) * self.chip.lanes)
+        buffers = self.input_buffers(self.group, shape)
+        loads, store = self.semaphore(), self.semaphore()
+        point, core = self.cores()
+        trips = -(-self.group.rows // (self.block_rows * (self.chip.cores if core else 1)))
+        names = "(c, i)" if core else "(i)"
+        row = f"c * {trips} + i" if core else "i"
+        with point:
+            inner, (i,) = self.loop([trips])
+        here = [*core, i]
+        with inner:
+            for large, (value, small) in zip(extra, buffers.items(), strict=True):
+                block = "(0, 0, 0)" if self.group.kinds[value] == LANE else f"(0, {row}, 0)"
+                self.load(large, small, loads, here, f"{names} -> {block}")
+            if buffers:
+                self.op("mxu.dma_wait", [loads])
+            result = self.vector_code(self.group, shape, dict(buffers))
+            self.store(result, out, store, here, f"{names} -> (0, {row}, 0)")
+
+
+def _block_rows(group: Group, chip: Chip, vmem_limit: int) -> int:
+    """Rows of a block: some steps for each core, and all buffers within the limit."""
+    made = [op.results[0] for op in group.members if op.name not in MOVES and group.kinds[op.results[0]] != SCALAR]
+    columns = -(-group.n // chip.lanes) * chip.lanes
+    # Two copies of what transfers touch: the inputs and the result.
+    values = [*group.inputs, *group.inputs, *made, group.root.results[0]]
+    row_bytes = sum(
+        (columns if group.kinds[v] == FULL else chip.lanes) * tensor_type(v.type).element.bits // 8
+        for v in values
+        if group.kinds[v] != LANE
+    )
+    lane_bytes = sum(2 * columns * 4 for v in values if group.kinds[v] == LANE)
+    unit = 32  # rows of whole tiles of every element type
+    wanted = -(-group.rows // (chip.cores * STEPS * unit)) * unit
+    most = max(8, (vmem_limit - lane_bytes) // row_bytes // unit * unit)
+    return min(wanted, most)
