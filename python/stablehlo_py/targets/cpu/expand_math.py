@@ -1,0 +1,59 @@
+"""Mathematical functions on scalars as branch-free arithmetic, so that LLVM vectorises the loops around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.codegen import host
+from stablehlo_py.transforms.math_expansions import CALLS, OPS, Expansion
+from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
+
+
+@dataclass(frozen=True)
+class ExpandMath(Pass):
+    """Replace math ops and calls of the C library on f32 and f64 by branch-free polynomials.
+
+    features: LLVM's names of what the target can do, which decide whether products and sums are fused; empty for the
+    host's own. What has no expansion stays as it is.
+    """
+
+    name: ClassVar[str] = "expand-math"
+
+    features: str = ""
+
+    def run(self, op: ir.Operation) -> None:
+        arithmetic = Arithmetic(fma=has_fma(self.features or host()[1]))
+        found: list[tuple[ir.Operation, Expansion]] = []
+
+        def visit(inner: ir.Operation) -> ir.WalkResult:
+            expansion = _expansion_of(inner)
+            if expansion is not None:
+                found.append((inner, expansion))
+            return ir.WalkResult.ADVANCE
+
+        op.walk(visit)
+        for old, expansion in found:
+            with ir.InsertionPoint(old), old.location:
+                new = expansion.build(arithmetic, *old.operands)
+            old.results[0].replace_all_uses_with(new)
+            old.operation.erase()
+
+
+def has_fma(features: str) -> bool:
+    """x86 names it; AArch64 always has it."""
+    names = features.split(",")
+    return "+fma" in names or "+neon" in names or "+v8a" in names
+
+
+def _expansion_of(op: ir.Operation) -> Expansion | None:
+    name = op.name
+    expansion = OPS.get(name)
+    if name == "func.call":
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        expansion = CALLS.get(callee.removesuffix("f"))
+    if expansion is None or not expansion.serves(op.results[0].type):
+        return None
+    return expansion

@@ -1,0 +1,146 @@
+"""Arithmetic that the expansions share: fused or split products, sums with their errors, powers of two from bits.
+
+Everything is branch-free and free of conversions that vector units lack, so that LLVM can vectorise what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stablehlo_py.mlir import arith, ir, math
+from stablehlo_py.ops.expression import Num, where
+
+INFINITY, NAN = float("inf"), float("nan")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary float format by its stored bits of the significand and its exponent bias."""
+
+    fraction: int
+    bias: int
+
+    @property
+    def magic(self) -> float:
+        """1.5 * 2^fraction: x + magic rounds x to an integer n, and the bits of the sum end in n."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def magic_bits(self) -> int:
+        return ((self.bias + self.fraction) << self.fraction) | 1 << (self.fraction - 1)
+
+    @property
+    def exponent_sign_mask(self) -> int:
+        """The bits above the fraction."""
+        return -(1 << self.fraction)
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+
+F32, F64 = Format(23, 127), Format(52, 1023)
+
+
+def format_of(x: Num) -> Format:
+    return F64 if isinstance(x.type, ir.F64Type) else F32
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How products are added. fma: the target has a fused multiply-add; without one, exact products are split."""
+
+    fma: bool
+
+    def multiply_add(self, x: Num, y: Num | float, z: Num | float) -> Num:
+        """x y + z, rounded once where the target can."""
+        y, z = x.lift(y), x.lift(z)
+        return Num(math.fma(x.value, y.value, z.value)) if self.fma else x * y + z
+
+    def horner(self, x: Num, coefficients: Sequence[float]) -> Num:
+        """A polynomial, highest power first."""
+        result = x.lift(coefficients[0])
+        for c in coefficients[1:]:
+            result = self.multiply_add(result, x, c)
+        return result
+
+    def product(self, x: Num, y: Num) -> tuple[Num, Num]:
+        """x y as rounded value and error."""
+        high = x * y
+        if self.fma:
+            return high, Num(math.fma(x.value, y.value, (-high).value))
+        # Dekker: halves of the significands multiply exactly
+        (a, b), (c, d) = _halves(x), _halves(y)
+        return high, b * d - (((high - a * c) - b * c) - a * d)
+
+
+def _halves(x: Num) -> tuple[Num, Num]:
+    spread = x * (2.0 ** ((format_of(x).fraction + 2) // 2) + 1)
+    high = spread - (spread - x)
+    return high, x - high
+
+
+def two_sum(x: Num, y: Num) -> tuple[Num, Num]:
+    """x + y as rounded value and error."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def fast_two_sum(x: Num, y: Num) -> tuple[Num, Num]:
+    """The same for |x| >= |y|."""
+    total = x + y
+    return total, y - (total - x)
+
+
+def rounded(x: Num) -> Num:
+    """To the nearest integer, ties to even."""
+    return Num(math.roundeven(x.value))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An integer n as a float, and as the low bits of `shifted`, the bits of magic + n."""
+
+    value: Num
+    shifted: Num
+
+
+def nearest(m: Arithmetic, x: Num, factor: float) -> Whole:
+    """The integer nearest to factor * x, which must be below 2^(fraction - 1); free of float-to-integer conversions.
+
+    Those are undefined on NaN, and vector units lack them for f64.
+    """
+    magic = format_of(x).magic
+    sum_ = m.multiply_add(x, factor, magic)
+    return Whole(sum_ - magic, sum_.bits)
+
+
+def power_of_two(n: Num, like: Num, offset: int = 0) -> Num:
+    """2^(n + offset) for an integer whose low bits count, such as `Whole.shifted`; no subnormals."""
+    f = format_of(like)
+    return ((n + (f.bias + offset)) << f.fraction).as_float()
+
+
+def scale(x: Num, n: Whole, offset: int = 0) -> Num:
+    """x 2^(n + offset) in two steps: rounded once where the result is subnormal, infinite where it overflows."""
+    f = format_of(x)
+    half = (n.value * 0.5 + f.magic).bits
+    rest = n.shifted - half
+    return x * power_of_two(half, x) * power_of_two(rest, x, offset)
+
+
+def clamp(x: Num, low: float | None, high: float | None) -> Num:
+    """x within bounds; NaN stays."""
+    if high is not None:
+        x = where(x > high, high, x)
+    return x if low is None else where(x < low, low, x)
+
+
+def integer_to_float(n: Num, ty: ir.Type) -> Num:
+    return Num(arith.sitofp(ty, n.value))
+
+
+def nan_like(x: Num) -> Num:
+    return x.lift(NAN)

@@ -1,0 +1,110 @@
+"""exp, expm1, exp2, tanh, sinh and cosh: x = n log(2) + r, a polynomial in r, and 2^n put together from bits."""
+
+from __future__ import annotations
+
+from stablehlo_py.ops.expression import Num, where
+from stablehlo_py.transforms.math_expansions.arithmetic import (
+    F64,
+    Arithmetic,
+    Whole,
+    clamp,
+    format_of,
+    nearest,
+    power_of_two,
+    scale,
+)
+from stablehlo_py.transforms.math_expansions.coefficients import EXP_32, EXP_64, EXP_64_SHORT
+
+LOG2_E = 1.4426950408889634
+LN2 = 0.6931471805599453
+# log(2) = high + low; high has so few bits that n * high is exact
+LN2_PARTS_32 = (0.693359375, -2.1219444005469057e-4)
+LN2_PARTS_64 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+# beyond these the result is 0 or infinite, and the bits of 2^n would wrap around
+_EXP_RANGE_32, _EXP_RANGE_64 = (-104.0, 89.0), (-746.0, 710.0)
+_EXPM1_LOW_32, _EXPM1_LOW_64 = -18.0, -40.0
+_TANH_IS_ONE_32, _TANH_IS_ONE_64 = 9.5, 20.0
+_SINH_RANGE = 712.0
+
+
+def reduce_exp(m: Arithmetic, x: Num) -> tuple[Whole, Num]:
+    """n and r with x = n log(2) + r, |r| <= log(2) / 2."""
+    high, low = LN2_PARTS_64 if format_of(x) is F64 else LN2_PARTS_32
+    n = nearest(m, x, LOG2_E)
+    return n, m.multiply_add(n.value, -low, m.multiply_add(n.value, -high, x))
+
+
+def expm1_of_rest(m: Arithmetic, r: Num, *, short: bool = False) -> Num:
+    """exp(r) - 1 for |r| <= log(2) / 2."""
+    coefficients = EXP_32 if format_of(r) is not F64 else EXP_64_SHORT if short else EXP_64
+    return m.multiply_add(r * r, m.horner(r, coefficients), r)
+
+
+def exp(m: Arithmetic, x: Num) -> Num:
+    n, r = reduce_exp(m, clamp(x, *(_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)))
+    return scale(expm1_of_rest(m, r) + 1.0, n)
+
+
+def exp_normal(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
+    """exp of x whose result is known to be a normal number."""
+    n, r = reduce_exp(m, x)
+    return (expm1_of_rest(m, r, short=short) + 1.0) * power_of_two(n.shifted, x)
+
+
+def exp2(m: Arithmetic, x: Num) -> Num:
+    f = format_of(x)
+    n = nearest(m, clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2)), 1.0)
+    clamped = clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2))
+    return scale(expm1_of_rest(m, (clamped - n.value) * LN2) + 1.0, n)
+
+
+def expm1(m: Arithmetic, x: Num) -> Num:
+    is_f64 = format_of(x) is F64
+    low, high = (_EXPM1_LOW_64, _EXP_RANGE_64[1]) if is_f64 else (_EXPM1_LOW_32, _EXP_RANGE_32[1])
+    n, r = reduce_exp(m, clamp(x, low, high))
+    p = expm1_of_rest(m, r)
+    half_power = power_of_two(n.shifted, x, -1)  # 2^n itself overflows where the result need not
+    scaled = m.multiply_add(half_power, p, half_power - 0.5) * 2.0
+    # p is exact where it is subnormal, half of it is not
+    return where(n.value.eq(0.0), p, scaled).copysign(x)
+
+
+def _expm1_small(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
+    """exp(x) - 1 for 0 <= x where 2^n is far from overflow."""
+    n, r = reduce_exp(m, x)
+    power = power_of_two(n.shifted, x)
+    return m.multiply_add(power, expm1_of_rest(m, r, short=short), power - 1.0)
+
+
+def tanh(m: Arithmetic, x: Num) -> Num:
+    """e / (e + 2) with e = exp(2 |x|) - 1."""
+    one = _TANH_IS_ONE_64 if format_of(x) is F64 else _TANH_IS_ONE_32
+    e = _expm1_small(m, clamp(abs(x), None, one) * 2.0)
+    return (e / (e + 2.0)).copysign(x)
+
+
+def _half_exp(m: Arithmetic, x: Num) -> Num:
+    """exp(x) / 2, which may be finite where exp(x) is not."""
+    n, r = reduce_exp(m, clamp(x, None, _SINH_RANGE))
+    return scale(expm1_of_rest(m, r) + 1.0, n, -1)
+
+
+def _sinh(m: Arithmetic, x: Num) -> Num:
+    size = abs(x)
+    e = _expm1_small(m, clamp(size, None, 2.0))
+    small = (e + e / (e + 1.0)) * 0.5
+    half = _half_exp(m, size)
+    return where(size < 1.0, small, half - 0.25 / half).copysign(x)
+
+
+def _cosh(m: Arithmetic, x: Num) -> Num:
+    half = _half_exp(m, abs(x))
+    return half + 0.25 / half
+
+
+def sinh(m: Arithmetic, x: Num) -> Num:
+    return _sinh(m, x.to_f64()).to(x.type)
+
+
+def cosh(m: Arithmetic, x: Num) -> Num:
+    return _cosh(m, x.to_f64()).to(x.type)
