@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from stablehlo_py.core.types import ElementType
@@ -169,39 +170,23 @@ def evaluate_count_leading_zeros(op: Op, operand: np.ndarray) -> np.ndarray:
 @pointwise("stablehlo.reduce_precision")
 def evaluate_reduce_precision(op: Op, operand: np.ndarray) -> np.ndarray:
     """As if stored with fewer exponent and mantissa bits: rounds to even, overflows to inf, flushes subnormals to 0."""
-    info = _FORMATS[op.type.element.name]
+    info = ml_dtypes.finfo(operand.dtype)
     exponent_bits, mantissa_bits = op.integer("exponent_bits"), op.integer("mantissa_bits")
     bits = bits_of(operand)
     word = bits.dtype.type
-    mantissa, width = info.mantissa, op.type.element.bits
+    mantissa, width = info.nmant, op.type.element.bits
     if mantissa_bits < mantissa:
         unit = 1 << (mantissa - mantissa_bits)
         odd = (bits & word(unit)) >> word(mantissa - mantissa_bits)
         bits = (bits + odd + word((unit >> 1) - 1)) & word((1 << width) - unit)
-    if exponent_bits < info.exponent:
-        field = ((1 << info.exponent) - 1) << mantissa
-        bias, reach = (1 << (info.exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+    if exponent_bits < info.nexp:
+        field = ((1 << info.nexp) - 1) << mantissa
+        bias, reach = (1 << (info.nexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
         exponent, signed = bits & word(field), bits & word(1 << (width - 1))
         bits = np.where(exponent > word((bias + reach) << mantissa), signed | word(field), bits)
         bits = np.where(exponent <= word((bias - reach) << mantissa), signed, bits)
     result = from_bits(np.asarray(bits), operand.dtype)
     return np.where(np.isnan(exact(operand)), operand, result)
-
-
-class _Format:
-    def __init__(self, exponent: int, mantissa: int) -> None:
-        self.exponent, self.mantissa = exponent, mantissa
-
-
-_FORMATS = {
-    "f16": _Format(5, 10),
-    "bf16": _Format(8, 7),
-    "f32": _Format(8, 23),
-    "f64": _Format(11, 52),
-    "f8E5M2": _Format(5, 2),
-    "f8E4M3": _Format(4, 3),
-    "f8E3M4": _Format(3, 4),
-}
 
 
 # --- choosing

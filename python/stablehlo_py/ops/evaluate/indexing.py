@@ -125,7 +125,10 @@ def _targets(
 
 @evaluate("stablehlo.scatter")
 def evaluate_scatter(op: Scatter, *operands: np.ndarray, run: Run) -> Arrays:
-    """Each update is combined into its place by the body, in row-major order; those out of bounds are left out."""
+    """Each update is combined into its place by the body, in row-major order; those out of bounds are left out.
+
+    As the specification has it, of a window that lies partly outside the part inside counts; XLA leaves out the whole.
+    """
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     place, inside = _targets(op.dims, indices, inputs[0].shape, updates[0].shape)
