@@ -13,6 +13,7 @@ passes of a file without stages into the stage, or adds the stages of another fi
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -141,7 +142,18 @@ def _element(text: str, anchors: tuple[str, ...], place: str) -> Iterator[Step]:
 
 def load(path_or_name: str | Path) -> Pipeline:
     """One of our pipelines by its name (`cpu`), or a pipeline file by its path."""
-    path = _find(str(path_or_name))
+    text = str(path_or_name)
+    return _load_shipped(text) if text.isidentifier() else _load(text)
+
+
+@functools.cache
+def _load_shipped(name: str) -> Pipeline:
+    """Our own files do not change while we run, and a small program compiles in little more than reading them takes."""
+    return _load(name)
+
+
+def _load(path_or_name: str) -> Pipeline:
+    path = _find(path_or_name)
     file = _File.read(path, ())
     stages = file.stages or [Stage(path.stem, tuple(file.loose))]
     names = [stage.name for stage in stages]

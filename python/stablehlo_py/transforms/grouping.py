@@ -205,7 +205,8 @@ class Grouping:
         if first.shape is None or second.shape is None or len(first.ops) + len(second.ops) > MOST_OPS:
             return None
         if first.rows is None and second.rows is None:
-            return (first.shape, None) if first.shape == second.shape else None
+            same = first.shape == second.shape and self.reads_fit(first, second, first.shape, None)
+            return (first.shape, None) if same else None
         wide = first if first.rows is not None else second
         narrow = second if wide is first else first
         assert wide.shape is not None and wide.rows is not None and narrow.shape is not None
@@ -214,13 +215,15 @@ class Grouping:
             return None
         if math.prod(wide.shape[wide.rows :]) > LONGEST_ROW:
             return None
-        ops = first.ops + second.ops
-        return (wide.shape, wide.rows) if self.reads_fit(ops, wide.shape, wide.rows) else None
+        return (wide.shape, wide.rows) if self.reads_fit(first, second, wide.shape, wide.rows) else None
 
-    def reads_fit(self, ops: list[ir.Operation], shape: tuple[int, ...], rows: int) -> bool:
-        """Whether each op reads what the group makes at its own place: the same row, the same column."""
-        inside = {r for op in ops for r in op.results}
-        for op in ops:
+    def reads_fit(self, first: Unit, second: Unit, shape: tuple[int, ...], rows: int | None) -> bool:
+        """Whether the second unit reads what the first makes at its own place: the same row, the same column.
+
+        What each unit reads of itself was looked at when it was put together.
+        """
+        inside = {r for op in first.ops for r in op.results}
+        for op in second.ops:
             for value in op.operands:
                 ty = tensor_type(value.type)
                 source, dims = trace(value, tuple(range(ty.rank)), self.producers)
@@ -229,7 +232,7 @@ class Grouping:
                 made = tensor_type(source.type).shape
                 if element(source, dims) != element(source, tuple(range(len(made)))):
                     return False
-                if made != shape and not _is_row_shape(made, shape, rows):
+                if made != shape and (rows is None or not _is_row_shape(made, shape, rows)):
                     return False
         return True
 
