@@ -30,6 +30,7 @@ def _enclosing_module(block: ir.Block) -> ir.Block:
 
 
 def _declare(body: ir.Block, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]) -> None:
+    # declarations stand first, so one that is there is found without looking at the kernels
     for op in body.operations:
         if isinstance(op, func.FuncOp) and op.name.value == name:
             return
