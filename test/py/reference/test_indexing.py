@@ -27,6 +27,7 @@ GATHERS = {
         lax.GatherDimensionNumbers((2,), (1,), (1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,)),
         (1, 1, 3),
     ),
+    "one element": (((9,), (1,)), lax.GatherDimensionNumbers((), (0,), (0,)), (1,)),
     "nothing": (((9, 4), (0, 1)), lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 4)),
 }
 

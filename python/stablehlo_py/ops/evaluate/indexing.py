@@ -59,7 +59,7 @@ def gather(operand: np.ndarray, start_indices: np.ndarray, dims: GatherDims, siz
         place = np.zeros((1,) * (batch_rank + offset_rank), np.int64)
         if d in dims.start_index_map:
             start = np.clip(indices[..., dims.start_index_map.index(d)], 0, operand.shape[d] - size)
-            place = place + start.reshape(*batch_shape, *(1,) * offset_rank)
+            place = place + start.reshape([*batch_shape, *(1,) * offset_rank])
         if d in dims.operand_batching_dims:
             at = dims.start_indices_batching_dims[dims.operand_batching_dims.index(d)]
             at -= at > dims.index_vector_dim
