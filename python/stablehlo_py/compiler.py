@@ -14,11 +14,11 @@ from typing import Any
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
 from stablehlo_py.errors import CompileError
-from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
 from stablehlo_py.reading import read_module
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
-from stablehlo_py.runtime.program import Program
+from stablehlo_py.runtime.program import Program, constant_bytes
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
@@ -26,6 +26,7 @@ from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
 
 TARGETS = ("cpu",)
+SMALL = 1 << 20  # bytes of constants up to which a context is used again
 LARGE = 16  # constants with more elements than this are not printed in the text of a stage
 
 
@@ -79,7 +80,7 @@ def _build(
     source: Any, target: str, options: Options, store: Cache | None, clock: _Clock
 ) -> tuple[Program, list[bytes]]:
     """The Program and an object for each of its kernels."""
-    with new_context() as context, ir.Location.unknown():
+    with borrowed_context() as context:
         module = read_module(source, context)
         clock.lap("read")
         plan = pipeline.load(target)
@@ -90,6 +91,8 @@ def _build(
         kernels = {name: f for name, f in symbols.items() if KERNEL in f.attributes}
         program = build_program(main.function, {name: _info(f) for name, f in kernels.items()})
         clock.lap("program")
+        if sum(constant_bytes(constant).nbytes for constant in program.constants) > SMALL:
+            forget_context(context)
         texts = [codegen.llvm_ir_of(kernels[kernel.name], symbols) for kernel in program.kernels]
     objects = [_object(text, options, store) for text in texts]
     clock.lap("codegen")

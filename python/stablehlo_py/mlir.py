@@ -11,6 +11,8 @@ import functools
 import importlib
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +89,33 @@ def new_context() -> ir.Context:
     if not context.is_dialect_loaded("chlo"):
         raise RuntimeError(f"these bindings ({PACKAGE}) have no chlo dialect")
     return context
+
+
+_spare: list[tuple[ir.Context, int]] = []
+_MOST_USES = 100  # a context never forgets a type or an attribute, so it is not used for ever
+
+
+@contextmanager
+def borrowed_context() -> Iterator[ir.Context]:
+    """A context for one compilation, entered; a used one when there is one, since making one takes 10 ms.
+
+    Call `forget_context` on it when it has seen large constants: their memory goes only with the context.
+    """
+    context, uses = _spare.pop() if _spare else (new_context(), 0)
+    with context, ir.Location.unknown():
+        yield context
+    # not after an exception: what has failed may have left the context in an unusual state
+    if uses < _MOST_USES and not _spare and context not in _forgotten:
+        _spare.append((context, uses + 1))
+    _forgotten.discard(context)
+
+
+_forgotten: set[ir.Context] = set()
+
+
+def forget_context(context: ir.Context) -> None:
+    """Do not use a borrowed context again."""
+    _forgotten.add(context)
 
 
 def _nothing() -> ir.Module:

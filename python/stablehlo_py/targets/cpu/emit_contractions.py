@@ -49,8 +49,11 @@ class CpuEmitContractions(Pass):
         cpu = cpu_of(self.features or host()[1])
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
-                for generic in _marked(function.operation):
+                found = _marked(function.operation)
+                for generic in found:
                     emit(generic, cpu)
+                if found and not _has_linalg(function.operation):
+                    function.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
 def _marked(function: ir.Operation) -> list[ir.Operation]:
@@ -63,6 +66,10 @@ def _marked(function: ir.Operation) -> list[ir.Operation]:
 
     function.walk(visit)
     return found
+
+
+def _has_linalg(function: ir.Operation) -> bool:
+    return any(o.operation.name.startswith("linalg.") for o in function.regions[0].blocks[0].operations)
 
 
 def emit(generic: ir.Operation, cpu: Cpu) -> None:

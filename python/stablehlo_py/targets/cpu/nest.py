@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 
-Index = "int | ir.Value"
+VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
 
 
 def index(value: int | ir.Value) -> ir.Value:
