@@ -94,7 +94,12 @@ def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
     types = llvm_function_inputs(function)
     pointers = [ty for ty in types if "ptr" in ty]
     text = to_llvm_ir(kernel_module(function, symbols).operation)
-    text = text.replace(f"define void @{name}(", "define internal void @kernel_body(", 1)
+    head, found, tail = text.partition(f"define void @{name}(")
+    arguments, _, body = tail.partition(")")
+    # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
+    # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
+    arguments = arguments.replace("ptr %", "ptr noalias %")
+    text = f"{head}{'define internal void @kernel_body(' if found else ''}{arguments}){body}"
     loads, operands = [], []
     for i in range(len(pointers)):
         loads.append(f"  %slot{i} = getelementptr ptr, ptr %buffers, i64 {i}\n  %p{i} = load ptr, ptr %slot{i}\n")
