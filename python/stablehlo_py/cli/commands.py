@@ -151,7 +151,9 @@ def _emitted(source: Any, arguments: argparse.Namespace) -> str:  # Any: as comp
         plan = pipeline.load(arguments.target)
         names = [stage.name for stage in plan.stages]
         if emit not in names:
-            raise CompileError(f"target {arguments.target} emits no {emit!r}", hint=f"stages: {', '.join(names)}")
+            more = {"cpu": ["llvm-ir", "asm", "program"], "gpu": ["ptx"], "tpu": []}[arguments.target]
+            known = ", ".join(names + more)
+            raise CompileError(f"target {arguments.target} emits no {emit!r}", hint=f"it emits {known}")
         pipeline.run(plan, module.operation, stop_after=emit)
         return str(module)
 

@@ -17,7 +17,10 @@ OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if getattr(arguments, "chip", "") and arguments.target == "cpu":
+        parser.error("--chip is for --target=gpu and --target=tpu")
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         code = command(arguments)
@@ -29,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,7 +85,14 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input", action="append", default=[], metavar="VALUE", help="@x.npy, @all.npz, 2x3xf32=1; once for each"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs made when none is given")
+    parser.add_argument("--seed", type=_natural, default=0, help="of the random inputs made when none is given")
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is negative")
+    return number
 
 
 def _lazily(name: str) -> Callable[[argparse.Namespace], int]:

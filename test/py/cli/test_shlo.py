@@ -215,7 +215,9 @@ def test_unsupported_op(tmp_path, capsys):
         ["run", "x.mlir", "--seed=many"],
         ["run", "x.mlir", "--nonsense"],
         ["check", "x.mlir", "--max-ulp=few"],
+        ["run", "x.mlir", "--seed=-1"],
         ["compile", "x.mlir", "--target=vax"],
+        ["compile", "x.mlir", "--chip=sm_80"],
         ["explain"],
     ],
 )
@@ -323,13 +325,23 @@ def test_compile_to_mxu(capsys):
 
 
 def test_compile_emits_no_such_stage(add, capsys):
-    assert "stages: simplify" in fails(capsys, "compile", add, "--emit=nonsense")
+    message = fails(capsys, "compile", add, "--emit=nonsense")
+    assert "simplify" in message
+    assert "llvm-ir" in message
     assert "nonsense" in fails(capsys, "compile", add, "--target=gpu", "--emit=nonsense")
 
 
 @pytest.mark.parametrize("target", ["gpu", "tpu"])
 def test_unknown_chip(add, capsys, target):
     assert "known are" in fails(capsys, "compile", add, f"--target={target}", "--chip=abacus")
+
+
+@pytest.mark.parametrize("command", ["run", "compile"])
+def test_output_that_cannot_be_written(add, tmp_path, capsys, command):
+    assert shlo.main([command, add, "-o", str(tmp_path / "nowhere" / "file")]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: ")
+    assert "nowhere" in message
 
 
 # --- explain
