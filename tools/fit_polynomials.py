@@ -142,10 +142,19 @@ TINY = Decimal("1e-14")
 TAN_PI_8 = Decimal("0.41422")
 S2 = (Decimal(3) - Decimal(8).sqrt()) ** 2 + Decimal("1e-6")
 ERFC_CENTER = 4
+SQUARE_PI_4 = (PI / 4) ** 2 + Decimal("1e-6")
 
 
 def _exp_rest(r: Decimal) -> Decimal:
     return (r.exp() - 1 - r) / r**2
+
+
+def _sin_rest(u: Decimal) -> Decimal:
+    return (sin(u.sqrt()) - u.sqrt()) / (u * u.sqrt())
+
+
+def _cos_rest(u: Decimal) -> Decimal:
+    return (cos(u.sqrt()) - 1 + u / 2) / u**2
 
 
 FITS = (
@@ -173,6 +182,8 @@ FITS = (
         64,
     ),
     Fit("COS_TURNS", "cos(pi / 2 f) in f^2", lambda u: cos(PI / 2 * u.sqrt()), TINY, Decimal("0.2501"), 6, 64),
+    Fit("SIN_64", "(sin(r) - r) / r^3 in r^2, r <= pi / 4", _sin_rest, TINY, SQUARE_PI_4, 6, 64),
+    Fit("COS_64", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2, r <= pi / 4", _cos_rest, TINY, SQUARE_PI_4, 6, 64),
     Fit("ATAN_64", "atan(z) / z in z^2, z <= tan(pi / 8)", _odd(atan), TINY, TAN_PI_8**2, 13, 64),
     Fit("ATAN_64_SHORT", "the same to 2^-34, for results in f32", _odd(atan), TINY, TAN_PI_8**2, 8, 64),
     Fit(

@@ -1,4 +1,4 @@
-"""Mathematical functions with their truth in long double, inputs to try them on, and errors in units of the last place."""
+"""Mathematical functions with their truth in long double, inputs to try them on, and the errors of results."""
 
 from __future__ import annotations
 
@@ -127,6 +127,12 @@ def samples(function: Function, dtype: np.dtype, count: int, seed: int = 0) -> t
         usual = np.concatenate([wide, bits, small.astype(dtype)])
         found.append(np.concatenate([special.ravel(), random.permutation(usual)]))
     return tuple(found)
+
+
+def truth_of(function: Function, *arrays: np.ndarray) -> np.ndarray:
+    """The function in long double."""
+    with np.errstate(all="ignore"):
+        return function.truth(*(x.astype(Wide) for x in arrays))
 
 
 def errors(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -1,74 +1,37 @@
-"""sin, cos and tan of f32 by way of f64: the quarter turns in x are counted exactly for every x, without branches.
-
-Payne and Hanek: x is m 2^q with a whole m of 24 bits, so x 2/pi modulo 4 needs only those bits of 2/pi that lie after
-its q-th. Four windows of them, chosen by selects, serve all exponents.
-"""
+"""sin, cos and tan: quarter turns n and a rest f, then polynomials on an eighth of a circle. f32 by way of f64."""
 
 from __future__ import annotations
 
-import functools
-
 from stablehlo_py.ops.expression import Num, where
-from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic, rounded
-from stablehlo_py.transforms.math_expansions.coefficients import COS_TURNS, SIN_TURNS
+from stablehlo_py.transforms.math_expansions.arithmetic import F32, Arithmetic, format_of, rounded
+from stablehlo_py.transforms.math_expansions.coefficients import COS_64, COS_TURNS, SIN_64, SIN_TURNS
+from stablehlo_py.transforms.math_expansions.quarter_turns import quarter_turns_32, quarter_turns_64
 
-_WINDOW = 27  # q in 0 .. 26 for the first window; 4 windows reach q = 107, and f32 ends at 104
-_WINDOWS = 4
-_PIECE = 26  # bits of a piece of 2/pi: m 2^26 times a piece has at most 24 + 26 bits and is exact
-
-
-@functools.cache
-def two_over_pi(bits: int) -> int:
-    """floor(2/pi 2^bits), by Machin's formula for pi."""
-    guard = bits + 64
-
-    def arctangent(inverse: int) -> int:
-        total, power, k = 0, (1 << guard) // inverse, 0
-        while power:
-            total += (-power if k % 2 else power) // (2 * k + 1)
-            power, k = power // (inverse * inverse), k + 1
-        return total
-
-    pi = 4 * (4 * arctangent(5) - arctangent(239))
-    return (2 << (guard + bits)) // pi
+_PI_2 = (1.5707963267948966, 6.123233995736766e-17)
+_IS_ITS_SINE = 2.0**-27
 
 
-@functools.cache
-def pieces(window: int) -> tuple[float, ...]:
-    """2/pi 2^(27 window) modulo 4 as three doubles, each starting where the one before ends."""
-    bits = 4 * 64
-    value = (two_over_pi(bits + _WINDOW * window)) & ((1 << (bits + 2)) - 1)
-    found = []
-    for k in range(2):
-        shift = bits + 2 - (k + 1) * _PIECE
-        found.append((value >> shift) * 2.0 ** (shift - bits))
-        value &= (1 << shift) - 1
-    return (*found, value / (1 << bits))
-
-
-def quarter_turns(m: Arithmetic, x: Num) -> tuple[Num, Num]:
-    """n in -2 .. 2 and f in -1/2 .. 1/2 with x 2/pi = n + f modulo 4; x is f64 but has 24 bits."""
-    size = abs(x)
-    factor, parts = x.lift(1.0), [x.lift(c) for c in pieces(0)]
-    for window in range(1, _WINDOWS):
-        beyond = size >= 2.0 ** (24 + _WINDOW * window)
-        factor = where(beyond, 2.0 ** (-_WINDOW * window), factor)
-        parts = [where(beyond, c, part) for c, part in zip(pieces(window), parts, strict=True)]
-    scaled = x * factor
-    high, middle = _modulo_4(m, scaled * parts[0]), _modulo_4(m, scaled * parts[1])
-    low = scaled * parts[2]
-    n = rounded(high + middle + low)
-    # high - n is exact, and so is the sum with middle unless low decides no bit that counts
-    return n, ((high - n) + middle) + low
-
-
-def _modulo_4(m: Arithmetic, x: Num) -> Num:
-    return m.multiply_add(rounded(x * 0.25), -4.0, x)
-
-
-def _sin_cos_of_rest(m: Arithmetic, f: Num) -> tuple[Num, Num]:
+def _sin_cos_short(m: Arithmetic, x: Num) -> tuple[Num, Num, Num]:
+    """n, and sin and cos of the rest, for f32."""
+    n, f = quarter_turns_32(m, x.to_f64())
     square = f * f
-    return m.horner(square, SIN_TURNS) * f, m.horner(square, COS_TURNS)
+    return n, m.horner(square, SIN_TURNS) * f, m.horner(square, COS_TURNS)
+
+
+def _sin_cos_exact(m: Arithmetic, x: Num) -> tuple[Num, Num, Num]:
+    n, f, f_lost = quarter_turns_64(m, x)
+    r, lost = m.product(f, f.lift(_PI_2[0]))
+    lost = m.multiply_add(f, _PI_2[1], m.multiply_add(f_lost, _PI_2[0], lost))
+    square = r * r
+    sine = r + m.multiply_add(m.horner(square, SIN_64), square * r, lost)
+    half = square * 0.5
+    near_one = 1.0 - half
+    rest = m.multiply_add(m.horner(square, COS_64), square * square, -(r * lost))
+    return n, sine, near_one + (((1.0 - near_one) - half) + rest)
+
+
+def _sin_cos(m: Arithmetic, x: Num) -> tuple[Num, Num, Num]:
+    return (_sin_cos_short if format_of(x) is F32 else _sin_cos_exact)(m, x)
 
 
 def _low_bit(n: Num) -> Num:
@@ -77,27 +40,30 @@ def _low_bit(n: Num) -> Num:
     return rounded(half).ne(half)
 
 
-def _sine_from(m: Arithmetic, n: Num, f: Num) -> Num:
-    """sin of n + f quarter turns."""
-    sine, cosine = _sin_cos_of_rest(m, f)
+def _pick(n: Num, sine: Num, cosine: Num) -> Num:
+    """The sine of n quarter turns and the rest."""
     value = where(_low_bit(n), cosine, sine)
-    # n modulo 4 is 2 or 3: the lower half circle
-    lower = _low_bit((n * 0.5).floor())
+    lower = _low_bit((n * 0.5).floor())  # n modulo 4 is 2 or 3
     return where(lower, -value, value)
 
 
 def sin(m: Arithmetic, x: Num) -> Num:
-    n, f = quarter_turns(m, x.to_f64())
-    return where(x.eq(0.0), x, _sine_from(m, n, f).to(x.type))
+    n, sine, cosine = _sin_cos(m, x)
+    return _or_itself(x, _pick(n, sine, cosine))
 
 
 def cos(m: Arithmetic, x: Num) -> Num:
-    n, f = quarter_turns(m, x.to_f64())
-    return _sine_from(m, n + 1.0, f).to(x.type)
+    n, sine, cosine = _sin_cos(m, x)
+    return _pick(n + 1.0, sine, cosine).to(x.type)
 
 
 def tan(m: Arithmetic, x: Num) -> Num:
-    n, f = quarter_turns(m, x.to_f64())
-    sine, cosine = _sin_cos_of_rest(m, f)
+    n, sine, cosine = _sin_cos(m, x)
     odd = _low_bit(n)
-    return where(x.eq(0.0), x, (where(odd, -cosine, sine) / where(odd, sine, cosine)).to(x.type))
+    return _or_itself(x, where(odd, -cosine, sine) / where(odd, sine, cosine))
+
+
+def _or_itself(x: Num, result: Num) -> Num:
+    """x where that is so small that subnormal products would count, and where it is -0."""
+    small = x.eq(0.0) if format_of(x) is F32 else abs(x) < _IS_ITS_SINE
+    return where(small, x, result.to(x.type))
