@@ -34,7 +34,7 @@ func.func @matmul(%x: memref<60x50xf32>, %y: memref<50x64xf32>, %out: memref<60x
 
 // The last columns are masked.
 // CHECK-LABEL: func.func @columns_left_over
-// CHECK: vector.constant_mask [3] : vector<8xi1>
+// CHECK: arith.constant dense<[true, true, true, false, false, false, false, false]> : vector<8xi1>
 // CHECK: vector.maskedstore
 func.func @columns_left_over(%x: memref<60x50xf32>, %y: memref<50x11xf32>, %out: memref<60x11xf32>) {
   linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "reduction", "parallel"]}

@@ -137,7 +137,11 @@ class Vectors:
 
     def mask(self, count: int | ir.Value) -> ir.Value:
         """The first `count` lanes."""
-        return vector.create_mask(ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1)), [index(count)])
+        if isinstance(count, int):
+            return first_lanes(self.lanes, count)
+        ty = ir.VectorType.get([self.lanes], ir.IndexType.get())
+        numbers = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), i) for i in range(self.lanes)], ty)
+        return arith.cmpi(arith.CmpIPredicate.slt, arith.ConstantOp(ty, numbers).result, vector.broadcast(ty, count))
 
     def masked_load(self, source: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value) -> ir.Value:
         """The first `count` elements, zeros behind them."""
@@ -172,3 +176,11 @@ def transpose(rows: Sequence[ir.Value], vectors: Vectors) -> list[ir.Value]:
         block = [vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)]
         count *= 2
     return block
+
+
+def first_lanes(lanes: int, count: int) -> ir.Value:
+    """A mask of the first `count` of `lanes`; as a constant, since vector.constant_mask needs a conversion of its own."""
+    bit = ir.IntegerType.get_signless(1)
+    ty = ir.VectorType.get([lanes], bit)
+    bits = [ir.IntegerAttr.get(bit, int(lane < count)) for lane in range(lanes)]
+    return arith.ConstantOp(ty, ir.DenseElementsAttr.get(bits, ty)).result

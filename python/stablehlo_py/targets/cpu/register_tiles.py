@@ -17,6 +17,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.targets.cpu.codegen import host
+from stablehlo_py.targets.cpu.nest import first_lanes
 
 LEAST_WORK = 4096  # products below which the plain loops are as good
 CONTRACTION = "kernel.contraction"  # marks what an emitter of its own takes
@@ -363,7 +364,7 @@ class _Emitter:
         return bool(tile.last) and v == tile.vectors - 1
 
     def _mask(self, tile: Tile) -> ir.Value:
-        return vector.constant_mask(ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1)), [tile.last])
+        return first_lanes(self.lanes, tile.last)
 
     def _places(self, operand: Operand, loops: Loops) -> list[ir.Value]:
         return [_value_of(place, loops) for place in operand.places]
