@@ -25,6 +25,7 @@ from stablehlo_py.ops.expression import Num
 
 LARGEST_FACTOR = 64  # above this a factor costs more than Bluestein's two transforms
 _UNROLLED = 5  # factors up to this are summed without a loop
+_LONGEST_CONSTANT = 256  # elements of a table that is part of the code
 _C128 = element_type("complex<f64>")
 
 
@@ -136,30 +137,56 @@ def _sum(x: Complex, y: Complex) -> Complex:
 
 
 def _unrolled_stage(x: Tensor, inverse: bool) -> Tensor:
-    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), the sum over r written out."""
+    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), the sum over r written out.
+
+    w ** (q (k + L j)) is a twiddle of k times one of the r-th roots, which j and q choose.
+    """
     batch, r, rest, done, after = x.shape
-    table = roots(r * done, inverse)
-    j, k = np.arange(r)[:, None], np.arange(done)[None, :]
-    twiddles = [
-        build.constant(TensorType((r, done), x.element), table[q * (k + done * j) % (r * done)].astype(x.element.dtype))
-        for q in range(1, r)
-    ]
+    turns = roots(r, inverse).astype(x.element.dtype)
+    rotations = [build.constant(TensorType((r,), x.element), turns[q * np.arange(r) % r]) for q in range(1, r)]
+    twiddles = [_twiddles(x.element, r * done, q, done, inverse) for q in range(1, r)] if done > 1 else []
     dims = [ir.AffineExpr.get_dim(d) for d in range(5)]
-    of_x = [
-        ir.AffineMap.get(5, 0, [dims[0], ir.AffineExpr.get_constant(q), dims[1], dims[3], dims[4]]) for q in range(r)
-    ]
-    of_twiddle = [build.dims_map(5, (2, 3))] * (r - 1)
+    places = [[dims[0], ir.AffineExpr.get_constant(q), dims[1], dims[3], dims[4]] for q in range(r)]
+    maps = [ir.AffineMap.get(5, 0, place) for place in places]
+    maps += [build.dims_map(5, (2,))] * len(rotations) + [build.dims_map(5, (3,))] * len(twiddles)
 
     def body(*values: ir.Value) -> ir.Value:
         numbers = [parts(v) for v in values]
+        factors = numbers[r : 2 * r - 1]
+        if twiddles:
+            factors = [_product(f, t) for f, t in zip(factors, numbers[2 * r - 1 :], strict=True)]
         total = numbers[0]
-        for value, twiddle in zip(numbers[1:r], numbers[r:], strict=True):
-            total = _sum(total, _product(value, twiddle))
+        for value, factor in zip(numbers[1:r], factors, strict=True):
+            total = _sum(total, _product(value, factor))
         return total.value
 
     result_type = x.type.with_shape((batch, rest, r, done, after))
-    maps = [*of_x, *of_twiddle, build.identity_map(5)]
-    return build.generic([x] * r + twiddles, [result_type], body, maps=maps)[0]
+    return build.generic([x] * r + rotations + twiddles, [result_type], body, maps=[*maps, build.identity_map(5)])[0]
+
+
+def _twiddles(element: ElementType, n: int, power: int, count: int, inverse: bool) -> Tensor:
+    """exp(-2 pi i power k / n) for k < count, power k < n.
+
+    Long ones are made when the kernel runs, as products of two in f64: constants of that size take seconds to
+    compile.
+    """
+    every = roots(n, inverse)
+    ty = TensorType((count,), element)
+    if count <= _LONGEST_CONSTANT:
+        return build.constant(ty, every[power * np.arange(count)].astype(element.dtype))
+    low_bits = (n.bit_length() + 1) // 2
+    low = build.constant(TensorType((1 << low_bits,), _C128), every[: 1 << low_bits])
+    steps = every[:: 1 << low_bits]
+    high = build.constant(TensorType(steps.shape, _C128), steps)
+    part = build.compute_type(element.part)
+
+    def body() -> ir.Value:
+        place = arith.muli(build.loop_index(0), build.index(power))
+        coarse = parts(build.read(high, [arith.shrui(place, build.index(low_bits))]))
+        fine = parts(build.read(low, [arith.andi(place, build.index((1 << low_bits) - 1))]))
+        return _product(coarse, fine).to(part).value
+
+    return build.generic([], [ty], body)[0]
 
 
 def _looped_stage(x: Tensor, inverse: bool) -> Tensor:
