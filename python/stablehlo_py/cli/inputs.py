@@ -28,7 +28,7 @@ def read_inputs(given: Sequence[str], wanted: Sequence[ArrayType], seed: int) ->
 
 
 def read_input(text: str) -> list[np.ndarray]:
-    """The array of one `--input`; a .npz file gives all of its arrays, in order of their names' numbers."""
+    """The array of one `--input`; a .npz file gives all of its arrays, or those named in0, in1, ... if it has such."""
     if text.startswith("@"):
         return _from_file(text[1:])
     typed = _TYPED.fullmatch(text)
@@ -66,7 +66,8 @@ def _from_file(name: str) -> list[np.ndarray]:
     if isinstance(loaded, np.ndarray):
         return [loaded]
     names = sorted(loaded.files, key=lambda n: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", n)])
-    return [loaded[n] for n in names]
+    inputs = [n for n in names if re.fullmatch(r"in\d+", n)]  # a file may keep the expected results too
+    return [loaded[n] for n in inputs or names]
 
 
 def _fitted(array: np.ndarray, ty: ArrayType, number: int) -> np.ndarray:

@@ -91,7 +91,7 @@ def test_random_inputs_follow_the_seed(add, capsys):
 def test_inputs_from_files(add, tmp_path, capsys):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.save(tmp_path / "x.npy", x)
-    np.savez(tmp_path / "both.npz", in0=x, in1=x + 1)
+    np.savez(tmp_path / "both.npz", in0=x, in1=x + 1, out0=x)
     assert shlo.main(["run", add, f"--input=@{tmp_path}/x.npy", f"--input=@{tmp_path}/x.npy"]) == 0
     assert "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0]" in capsys.readouterr().out
     assert shlo.main(["run", add, f"--input=@{tmp_path}/both.npz"]) == 0
