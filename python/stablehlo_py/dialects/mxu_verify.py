@@ -296,8 +296,11 @@ class _Walk:
         source, target = op.operands
         self.read(op, source)
         limit, undefined = mxu.integer(op.attributes["limit"]), self.state(source).undefined
-        if limit > undefined.get(1, _tensor(source).shape[1]):
-            raise _Broken(op, f"reduces {limit} elements of a row, of which {undefined.get(1)} are defined")
+        size = _tensor(source).shape[1]
+        # Where a row has several blocks, the last one is the least defined.
+        defined = undefined[1] % size if 1 in undefined else size
+        if limit > defined:
+            raise _Broken(op, f"reduces {limit} elements of a row, of which {defined} are defined")
         if _tensor(target).shape != (_tensor(source).shape[0], self.chip.lanes):
             raise _Broken(op, f"reduces {_tensor(source)} to {_tensor(target)}, not to one register's lanes")
         rows = {d: size for d, size in undefined.items() if d == 0}

@@ -77,10 +77,13 @@ class Chip:
         """Where an operand that a kernel needs is brought before it starts: cmem where there is one."""
         return "cmem" if self.cmem_bytes else "vmem"
 
-    @property
-    def prefetch_bytes(self) -> int:
-        """How much may be brought there by all cores together."""
-        room = self.cmem_bytes if self.cmem_bytes else self.vmem_bytes - self.vmem_limit_bytes
+    def vmem_for_blocks(self, asked: int = 0) -> int:
+        """How much VMEM the blocks of one kernel may take: what is asked for, if it is there; 0 asks for the usual limit."""
+        return min(asked or self.vmem_limit_bytes, self.vmem_bytes)
+
+    def prefetch_bytes(self, blocks: int) -> int:
+        """How much may be brought there by all cores together, beside kernels whose blocks take `blocks` bytes."""
+        room = self.cmem_bytes if self.cmem_bytes else self.vmem_bytes - blocks
         return room * self.cores
 
     @property

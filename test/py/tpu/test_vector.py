@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
 
@@ -147,3 +148,43 @@ def test_random_programs(seed):
     assert program.kernels
     for ours, theirs in zip(program(*arrays), expected_of(text, *arrays), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
+
+
+def test_a_reduction_of_what_is_repeated():
+    """The number of a row, repeated and then summed: the row has to be there in full."""
+    text = """
+    func.func @main(%x: tensor<9x200xf32>) -> tensor<9x200xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<9x200xf32>, tensor<f32>) -> tensor<9xf32>
+      %b = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<9xf32>) -> tensor<9x200xf32>
+      %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<9x200xf32>, tensor<f32>) -> tensor<9xf32>
+      %c = stablehlo.broadcast_in_dim %t, dims = [0] : (tensor<9xf32>) -> tensor<9x200xf32>
+      %r = stablehlo.add %x, %c : tensor<9x200xf32>
+      return %r : tensor<9x200xf32>
+    }"""
+    x = small_integers(np.random.default_rng(23), (9, 200), "f32")
+    program = compile_text(text)
+    assert len(program.kernels) == 1
+    np.testing.assert_array_equal(program(x)[0], x + 200 * x.sum(1, keepdims=True))
+
+
+def test_results_of_a_loop_are_inputs():
+    text = """
+    func.func @main(%x: tensor<9x20xf32>) -> tensor<9x20xf32> {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %three = stablehlo.constant dense<3> : tensor<i32>
+      %w:2 = stablehlo.while(%i = %one, %y = %x) : tensor<i32>, tensor<9x20xf32>
+        cond { %c = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+               stablehlo.return %c : tensor<i1> }
+        do { %j = stablehlo.add %i, %one : tensor<i32>
+             %z = stablehlo.multiply %y, %y : tensor<9x20xf32>
+             stablehlo.return %j, %z : tensor<i32>, tensor<9x20xf32> }
+      %r = stablehlo.negate %w#1 : tensor<9x20xf32>
+      return %r : tensor<9x20xf32>
+    }"""
+    x = small_integers(np.random.default_rng(24), (9, 20), "f32")
+    program = compile_text(text)
+    assert len(program.kernels) == 2
+    np.testing.assert_array_equal(program(x)[0], -(x**4))

@@ -155,3 +155,61 @@ def test_a_split_must_be_over_the_chips_cores():
     )
     with pytest.raises(ir.MLIRError, match="splits over 2 cores; v5e has 1"):
         _parse(text)
+
+
+def _vector(text: str) -> str:
+    """The good kernel with vector code in front of its fill; %xb holds a block of 16x128 by then."""
+    load = GOOD[GOOD.index('        "mxu.dma_start"(%x, %xb') : GOOD.index('        "mxu.dma_start"(%y, %yb')]
+    return GOOD.replace(FILL, load.replace("%k", "%i") + WAIT + text + FILL)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f"""      "mxu.vector"(%acc, %xb) {{arguments = [0], function = "copy",
+              operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : ({Z}, {X}) -> ()\n""",
+            None,
+        ),
+        (
+            f"""      "mxu.vector"(%acc, %xb) {{arguments = [1], function = "copy",
+              operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : ({Z}, {X}) -> ()\n""",
+            r"has 1 sources, and arguments \[1\]",
+        ),
+        (
+            f"""      "mxu.vector"(%yb, %xb) {{arguments = [0], function = "copy",
+              operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : ({Y}, {X}) -> ()\n""",
+            "takes a block of tensor<16x128xf32> for one of tensor<128x384xf32>",
+        ),
+        (
+            f"""      "mxu.reduce"(%xb, %xb) {{function = "add", limit = 129 : i64}} : ({X}, {X}) -> ()\n""",
+            "reduces 129 elements of a row, of which 72 are defined",
+        ),
+        (
+            f"""      "mxu.reduce"(%xb, %acc) {{function = "add", limit = 9 : i64}} : ({X}, {Z}) -> ()\n""",
+            "not to one register's lanes",
+        ),
+    ],
+)
+def test_vector_code(text, message):
+    if message is None:
+        _parse(_vector(text))
+        return
+    with pytest.raises(ir.MLIRError, match=message):
+        _parse(_vector(text))
+
+
+def test_a_fusion_must_yield_its_result():
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = "mxu.fusion"() ({ %e = stablehlo.negate %x : tensor<4xf32> "mxu.yield"(%e) : (tensor<4xf32>) -> () })
+        : () -> tensor<4xf32>
+      return %r : tensor<4xf32> }"""
+    _parse(text)
+    with pytest.raises(ir.MLIRError, match="yields another type"):
+        _parse(
+            text.replace("() -> tensor<4xf32>", "() -> tensor<5xf32>").replace(
+                "return %r : tensor<4xf32>", "return %x : tensor<4xf32>"
+            )
+        )
+    with pytest.raises(ir.MLIRError, match=r"ends without mxu\.yield"):
+        _parse(text.replace('"mxu.yield"(%e) : (tensor<4xf32>) -> ()', ""))

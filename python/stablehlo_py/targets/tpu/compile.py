@@ -70,7 +70,7 @@ class TpuProgram:
             chip=machine.name,
             peak_flops=machine.peak_flops,
             hbm_bytes_per_second=machine.hbm_bytes_per_second * machine.cores,
-            vmem_limit=self.options.vmem_limit or machine.vmem_limit_bytes,
+            vmem_limit=machine.vmem_for_blocks(self.options.vmem_limit),
             kernels=tuple(kernel_report(kernel) for kernel in self._kernels),
             host=dict(self._host_ops),
             notes=self._notes,

@@ -177,6 +177,8 @@ def find_group(root: ir.Operation, taken: set[ir.Operation]) -> Group | None:
             producer = _producer(value)
             if producer is None or producer in members or producer in taken or producer.name in PRODUCTS:
                 continue
+            if len(producer.results) != 1:
+                continue
             inside = all(use.owner.operation in members for use in value.uses)
             if inside and producer.block == root.block and _enter(group, producer):
                 members.add(producer)

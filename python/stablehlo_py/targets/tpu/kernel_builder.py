@@ -129,11 +129,20 @@ class KernelBuilder:
             buffers[result] = target = self.alloc(name, sizes[kind], tensor_type(result.type).element)
             reducer = reducer_of(view(operation))
             if reducer is not None:
-                source = buffers[operation.operands[0]]
+                source = self.spread(buffers[operation.operands[0]], shape)
                 self.op("mxu.reduce", [source, target], function=emit.text(reducer), limit=emit.i64(group.n))
                 continue
             self.vector(operation, target, buffers)
         return buffers[group.root.results[0]]
+
+    def spread(self, source: ir.Value, shape: tuple[int, int]) -> ir.Value:
+        """A buffer of whole rows for one of a row's number or of one row for all, which vector ops would repeat."""
+        ty = tensor_type(mxu.ref_tensor(source.type))
+        if ty.shape == shape:
+            return source
+        target = self.alloc("spread", shape, ty.element)
+        self.emit_vector("copy", target, [source], [emit.i64(0)])
+        return target
 
     def vector(self, operation: ir.Operation, target: ir.Value, buffers: dict[ir.Value, ir.Value]) -> None:
         sources: list[ir.Value] = []
@@ -148,6 +157,11 @@ class KernelBuilder:
             sources.append(buffers[value])
         function = function_of(view(operation))
         assert function is not None  # members are moves, reductions or elementwise
+        self.emit_vector(function, target, sources, arguments)
+
+    def emit_vector(
+        self, function: str, target: ir.Value, sources: list[ir.Value], arguments: list[ir.Attribute]
+    ) -> None:
         self.op(
             "mxu.vector",
             [target, *sources],

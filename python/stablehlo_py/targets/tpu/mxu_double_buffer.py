@@ -27,7 +27,7 @@ class MxuDoubleBuffer(Pass):
         mxu.load(op.context)
         for kernel in emit.operations_named(op, "mxu.kernel"):
             machine = chip(ir.StringAttr(kernel.attributes["chip"]).value)
-            double_buffer(kernel, self.vmem_limit or machine.vmem_limit_bytes)
+            double_buffer(kernel, machine.vmem_for_blocks(self.vmem_limit))
 
 
 def double_buffer(kernel: ir.Operation, limit: int) -> None:

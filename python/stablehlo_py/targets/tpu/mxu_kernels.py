@@ -41,7 +41,7 @@ class MxuKernels(Pass):
                 elif group.product is not None:
                     value = ProductKernel(group.product, group).build(f"matmul.{number}")
                 else:
-                    limit = self.vmem_limit or machine.vmem_limit_bytes
+                    limit = machine.vmem_for_blocks(self.vmem_limit)
                     value = VectorKernel(group, machine, limit).build(f"vector.{number}")
             emit.replace(found, value)
             number += 1

@@ -15,6 +15,7 @@ import numpy as np
 from stablehlo_py.core.types import ElementType, element_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.targets.tpu.layout import natural_layout
 
 CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
 
@@ -45,15 +46,15 @@ class Product:
 
     @property
     def lhs_bytes(self) -> int:
-        return self.b * self.m * self.k * self.lhs.bits // 8
+        """In whole tiles."""
+        rows, columns = (self.k, self.m) if self.lhs_t else (self.m, self.k)
+        return self.b * natural_layout((rows, columns), self.lhs).bytes
 
     @property
     def rhs_bytes(self) -> int:
-        return self.b * self.k * self.n * self.rhs.bits // 8
-
-    @property
-    def out_bytes(self) -> int:
-        return self.b * self.m * self.n * self.out.bits // 8
+        """In whole tiles."""
+        rows, columns = (self.n, self.k) if self.rhs_t else (self.k, self.n)
+        return self.b * natural_layout((rows, columns), self.rhs).bytes
 
 
 @dataclass(frozen=True)
@@ -80,21 +81,19 @@ def up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def prefetch_spaces(product: Product, chip: Chip) -> tuple[str, str]:
-    """The larger operand goes to fast memory, where it fits; the smaller one where it does not."""
-    sizes = (product.lhs_bytes, product.rhs_bytes)
-    first = 0 if sizes[0] > sizes[1] else 1
-    for which in (first, 1 - first):
-        if sizes[which] <= chip.prefetch_bytes and which == first:
-            return (chip.prefetch_space, "hbm") if which == 0 else ("hbm", chip.prefetch_space)
-    return "hbm", "hbm"
+def prefetch_spaces(product: Product, chip: Chip, limit: int) -> tuple[str, str]:
+    """The larger operand goes to fast memory, where it fits beside the blocks; the other one is streamed."""
+    larger = max(product.lhs_bytes, product.rhs_bytes)
+    if larger > chip.prefetch_bytes(limit):
+        return "hbm", "hbm"
+    return (chip.prefetch_space, "hbm") if product.lhs_bytes > product.rhs_bytes else ("hbm", chip.prefetch_space)
 
 
 @functools.lru_cache(maxsize=4096)
 def plan_product(product: Product, chip: Chip, vmem_limit: int = 0) -> Plan:
     """The plan of least estimated time."""
-    limit = vmem_limit or chip.vmem_limit_bytes
-    spaces = prefetch_spaces(product, chip)
+    limit = chip.vmem_for_blocks(vmem_limit)
+    spaces = prefetch_spaces(product, chip, limit)
     plans = [
         plan
         for split in (("m", "n") if chip.cores > 1 else ("m",))
