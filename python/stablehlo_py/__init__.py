@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stablehlo_py.compiler import Options as Options
     from stablehlo_py.compiler import compile as compile
+    from stablehlo_py.custom_calls import register_custom_call as register_custom_call
     from stablehlo_py.errors import BadInput as BadInput
     from stablehlo_py.errors import CompileError as CompileError
     from stablehlo_py.errors import UnsupportedOp as UnsupportedOp
 
-__all__ = ["BadInput", "CompileError", "Options", "UnsupportedOp", "compile"]
+__all__ = ["BadInput", "CompileError", "Options", "UnsupportedOp", "compile", "register_custom_call"]
+_HOMES = {"Options": "compiler", "compile": "compiler", "register_custom_call": "custom_calls"}
 
 
 def __getattr__(name: str) -> Any:  # Any: one of __all__
     """What the package offers is imported when it is asked for: the tools need little of it, and `--help` nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stablehlo_py import compiler, errors
-
-    return getattr(compiler if name in ("Options", "compile") else errors, name)
+    home = _HOMES.get(name, "errors")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

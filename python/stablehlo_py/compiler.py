@@ -13,6 +13,7 @@ from typing import Any
 
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
+from stablehlo_py.custom_calls.host import host_functions
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
 from stablehlo_py.reading import read_module
@@ -69,7 +70,8 @@ def compile(
         program, objects = parts
         clock.lap("cache")
     code = codegen.Code(objects)
-    executor = make_executor(program, code.addresses, prefer=options.executor, owner=code)  # type: ignore[arg-type]
+    calls = host_functions(program.host_calls)
+    executor = make_executor(program, code.addresses, calls, prefer=options.executor, owner=code)  # type: ignore[arg-type]
     clock.lap("load")
     names = ("input", *(stage.name for stage in pipeline.load(target).stages), "llvm-ir", "asm", "program")
     stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))

@@ -1,6 +1,6 @@
 """@main, cut into kernels, as a Program: which kernels run on which buffers in which order.
 
-Values become buffers, calls become launches, a reshape is its operand's buffer under another name. A while keeps its
+Values become buffers, calls become launches, custom calls become host calls, a reshape is its operand's buffer under another name. A while keeps its
 carried values in buffers of their own; what the body computes for the next step goes there directly where nothing
 reads the old value any more, else through a copy at the end of the step. An update in place takes its operand's buffer
 when that is dead afterwards.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.dialects.custom_call import call_of
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.runtime.program import (
@@ -23,6 +24,7 @@ from stablehlo_py.runtime.program import (
     Case,
     Command,
     Copy,
+    Host,
     Kernel,
     Kind,
     Launch,
@@ -74,6 +76,7 @@ class _Builder:
         self.kernels: list[Kernel] = []
         self.buffers: list[Buffer] = []
         self.constants: list[np.ndarray] = []
+        self.host_calls: dict[str, int] = {}  # custom call, as JSON -> its number
         self.where: dict[ir.Value, int] = {}  # value -> buffer
         self.roots: dict[ir.Value, ir.Value] = {}  # value -> the value whose buffer it shares
 
@@ -91,6 +94,7 @@ class _Builder:
             constants=tuple(self.constants),
             arguments=tuple(_array_type(tensor_type(v.type)) for v in block.arguments),
             results=tuple(_array_type(tensor_type(v.type)) for v in terminator.operands),
+            host_calls=tuple(self.host_calls),
         )
 
     def buffer(self, size: int, kind: Kind = "temporary", index: int = 0) -> int:
@@ -166,6 +170,8 @@ class _Builder:
         uses = self.uses_of(op)
         if op.name == "func.call":
             self.launch(op, scope, uses)
+        elif op.name == "stablehlo.custom_call":
+            self.host(op, scope)
         elif op.name == "stablehlo.while":
             self.loop(op, scope, uses)
         else:
@@ -213,6 +219,15 @@ class _Builder:
             kernel = self.numbers[symbol] = len(self.kernels)
             self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch)))
         scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), 0, info.extent))
+
+    def host(self, op: ir.Operation, scope: _Scope) -> None:
+        """A custom call; what its aliases ask for is done where the function is called."""
+        number = self.host_calls.setdefault(call_of(op).to_json(), len(self.host_calls))
+        inputs = tuple(self.where[self.root(v)] for v in op.operands)
+        outputs = [self.target(result, scope) for result in op.results]
+        for result, output in zip(op.results, outputs, strict=True):
+            self.where[result] = output
+        scope.commands.append(Host(number, inputs, tuple(outputs)))
 
     def may_overwrite(self, value: ir.Value, scope: _Scope, uses: Counter[ir.Value]) -> bool:
         """Whether an op that reads `value` once, and last, may leave its result in the same buffer."""

@@ -19,7 +19,8 @@ from stablehlo_py.transforms.views import element, is_view, trace
 
 STAYS, SINGLE, ELEMENTWISE, ROWS = "", "single", "elementwise", "rows"
 
-CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "func.call"})
+# Ops that the program itself does, between kernels.
+CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.custom_call", "func.call"})
 # A buffer under another shape: no work, so no kernel.
 ALIASES = frozenset({"stablehlo.reshape", "stablehlo.optimization_barrier"})
 # A kernel with more ops than this takes LLVM longer than linear time.

@@ -7,6 +7,7 @@ small floats), and a rule that fails leaves the old function whole.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,6 +26,8 @@ from stablehlo_py.transforms.lower_groups import lower_group
 
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")
+HOSTS = (registry.ANY, "cpu")  # targets whose programs call functions of the host
+CUSTOM_CALL = "custom_call"  # marks the declaration of such a function
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,25 @@ class _Lowering:
         )
         return tuple(Tensor(v, t) for v, t in zip(call.results, op.types, strict=True))
 
+    def custom_call(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
+        """A call of a declared function: the program runs it on the host, between kernels."""
+        if self.target not in HOSTS:
+            raise UnsupportedOp(
+                op.name,
+                f"@{op.string('call_target_name')} is a function of the host",
+                target=self.target,
+                where=describe_location(op.location),
+                hint="compile for the cpu target",
+            )
+        call = func.CallOp(
+            [build.storage_tensor(t) for t in op.types],
+            ir.FlatSymbolRefAttr.get(_declared(op)),
+            [t.value for t in operands],
+        )
+        for name in op.operation.attributes:
+            call.operation.attributes[name] = op.operation.attributes[name]
+        return tuple(Tensor(v, t) for v, t in zip(call.results, op.types, strict=True))
+
     def while_(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
         types = [build.storage_tensor(t) for t in op.types]
         loop = scf.WhileOp(types, [t.value for t in operands])
@@ -156,10 +178,36 @@ class _Lowering:
         return tuple(Tensor(v, t) for v, t in zip(switch.results, op.types, strict=True))
 
 
+def _declared(op: Op) -> str:
+    """The symbol of a private declaration for a custom call; calls of one name and type share it."""
+    ty = ir.FunctionType.get(
+        [build.storage_tensor(t) for t in op.operand_types], [build.storage_tensor(t) for t in op.types]
+    )
+    module = op.operation
+    while module.parent is not None:
+        module = module.parent.operation
+    body = module.regions[0].blocks[0]
+    title = f"custom_call.{op.string('call_target_name')}"
+    taken: set[str] = set()
+    for function in (f.operation for f in body.operations if "sym_name" in f.operation.attributes):
+        symbol = ir.StringAttr(function.attributes["sym_name"]).value
+        taken.add(symbol)
+        if symbol.startswith(title) and ir.TypeAttr(function.attributes["function_type"]).value == ty:
+            return symbol
+    symbol = next(
+        name for name in itertools.chain([title], (f"{title}.{i}" for i in itertools.count(1))) if name not in taken
+    )
+    with ir.InsertionPoint(body):
+        declaration = func.FuncOp(symbol, ty, visibility="private")
+        declaration.attributes[CUSTOM_CALL] = ir.UnitAttr.get()
+    return symbol
+
+
 _SPECIAL = {
     "stablehlo.constant": _Lowering.constant,
     "stablehlo.optimization_barrier": _Lowering.barrier,
     "func.call": _Lowering.call,
+    "stablehlo.custom_call": _Lowering.custom_call,
     "stablehlo.while": _Lowering.while_,
     "stablehlo.if": _Lowering.branches,
     "stablehlo.case": _Lowering.branches,

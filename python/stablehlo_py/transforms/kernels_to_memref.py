@@ -14,6 +14,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import bufferization, func, ir
 from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
+from stablehlo_py.transforms.hlo_to_linalg import CUSTOM_CALL
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs
@@ -31,7 +32,7 @@ class KernelsToMemref(Pass):
                 continue
             if KERNEL in function.attributes:
                 to_memref(function)
-            elif len(function.regions[0].blocks):
+            elif len(function.regions[0].blocks) or CUSTOM_CALL in function.attributes:
                 function.erase()
 
 

@@ -1,40 +1,37 @@
-"""Custom calls that have a meaning here: markers of shardings, and chlo ops in the guise of a call."""
+"""Custom calls: the registered functions, markers that mean nothing on one device, chlo ops in the guise of a call."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stablehlo_py.core.registry import Rule, evaluate
+from stablehlo_py import custom_calls
+from stablehlo_py.core.registry import evaluate
+from stablehlo_py.custom_calls.host import run_on_arrays
+from stablehlo_py.dialects.custom_call import call_of
 from stablehlo_py.dialects.stablehlo import Op
-from stablehlo_py.errors import UnsupportedOp
 
-CUSTOM_CALLS: dict[str, Rule] = {}  # target name -> (op, *arrays) -> array or arrays
-
-
-def identity(op: Op, *operands: np.ndarray) -> tuple[np.ndarray, ...]:
-    """On one device a marker of a sharding or of a memory space changes nothing."""
-    return operands
-
-
-for _target in (
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "annotate_device_placement",
-    "MoveToDevice",
-    "MoveToHost",
-):
-    CUSTOM_CALLS[_target] = identity
+MARKERS = frozenset(
+    {
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "annotate_device_placement",
+        "MoveToDevice",
+        "MoveToHost",
+    }
+)
 
 
 @evaluate("stablehlo.custom_call")
 def evaluate_custom_call(op: Op, *operands: np.ndarray) -> tuple[np.ndarray, ...] | np.ndarray:
-    """The rule of its target; `mhlo.x` is the chlo op of that name."""
+    """A registered function's results; `mhlo.x` is the chlo op of that name."""
     target = op.string("call_target_name")
-    rule = CUSTOM_CALLS.get(target)
-    if rule is None and target.startswith("mhlo."):
-        rule = evaluate.find("chlo." + target.removeprefix("mhlo."))
+    if target in custom_calls.registered_names():
+        return run_on_arrays(call_of(op.operation), operands)
+    if target in MARKERS:
+        return operands
+    rule = evaluate.find("chlo." + target.removeprefix("mhlo.")) if target.startswith("mhlo.") else None
     if rule is None:
-        known = ", ".join(sorted(CUSTOM_CALLS))
-        raise UnsupportedOp(op.name, f"target {target} is not known", where=str(op.location), hint=f"known are {known}")
+        custom_calls.find(call_of(op.operation))  # says why there is none
+    assert rule is not None
     return rule(op, *operands)
