@@ -118,7 +118,8 @@ class _Former:
                 _remap(clone, values)
                 values.update(zip(op.results, clone.results, strict=True))
             ir.Operation.create("func.return", operands=[values[v] for v in outputs], loc=location)
-        text = str(function)
+        # not str(): that numbers the values of the whole program each time
+        text = function.get_asm(use_local_scope=True)
         symbol = self.names.get(text)
         if symbol is not None:
             function.erase()
