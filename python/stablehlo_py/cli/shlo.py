@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.cli import report as report_command
 from stablehlo_py.errors import CompileError
 
 OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
@@ -65,6 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--chip", default="", help="gpu: sm_80 ...; tpu: v4, v5e ...")
     compile_.add_argument("-o", dest="output", default="-", help="where to write it")
     compile_.set_defaults(command=_lazily("compile"))
+
+    report = commands.add_parser("report", help="where the time of a program goes on a TPU-like chip")
+    _program(report)
+    report_command.add_arguments(report)
+    report.set_defaults(command=report_command.report)
 
     explain = commands.add_parser("explain", help="where the rules of an op stand and which targets have it")
     explain.add_argument("op", metavar="stablehlo.OP")
