@@ -1,19 +1,14 @@
 /* Runs the code of a Program (executor.h has the encoding) with arenas that are allocated once and recycled. */
-#if defined(__linux__)
-#define _GNU_SOURCE /* madvise */
-#endif
 #include "executor.h"
+
+#include "blocks.h"
+#include "pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
-#define CACHE_LINE 64
-#define HUGE_PAGE (2 << 20)
 #define MILLISECOND 1000000 /* in nanoseconds */
 
 /* What one call needs: its temporaries, and a pointer for each slot. */
@@ -38,11 +33,31 @@ struct shlo_executor {
     void **constants;
     shlo_host host;
     shlo_interrupt interrupt; /* all NULL: nobody can */
-    pthread_mutex_t lock; /* guards idle and arenas */
     arena *idle;
 };
 
-int64_t shlo_runtime_version(void) { return 2; }
+/* Guards idle and arenas of every executor: one lock, so that fork can hold it and leave the child a sound list. */
+static pthread_mutex_t arenas_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
+static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
+static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
+
+int64_t shlo_runtime_version(void) { return 3; }
+
+/* One launch in parts. */
+typedef struct {
+    shlo_kernel kernel;
+    void *const *slots;
+    int64_t stride, begin, end, parts;
+} split;
+
+static void run_part(const void *job, int64_t part) {
+    const split *whole = job;
+    int64_t steps = whole->end - whole->begin;
+    whole->kernel(whole->slots + part * whole->stride, whole->begin + steps * part / whole->parts,
+                  whole->begin + steps * (part + 1) / whole->parts);
+}
 
 static int64_t now(void) {
     struct timespec time;
@@ -74,6 +89,12 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             executor->kernels[code[1]](slots + code[2], code[3], code[4]);
             code += 5;
             break;
+        case SHLO_SPLIT: {
+            split whole = {executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], code[6]};
+            shlo_pool_run(run_part, &whole, whole.parts);
+            code += 7;
+            break;
+        }
         case SHLO_COPY:
             memmove((char *)slots[code[2]] + code[5], (const char *)slots[code[1]] + code[4], (size_t)code[3]);
             code += 6;
@@ -120,17 +141,11 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
 static arena *new_arena(const shlo_executor *executor) {
     arena *made = malloc(sizeof *made + (size_t)executor->slots * sizeof(void *));
     if (!made) return NULL;
-    /* Large arenas in huge pages: page faults cost more than most kernels. */
-    size_t alignment = executor->arena_bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
-    size_t bytes = ((size_t)executor->arena_bytes / CACHE_LINE + 1) * CACHE_LINE;
-    void *memory;
-    if (posix_memalign(&memory, alignment, bytes)) {
+    void *memory = shlo_block_take((size_t)executor->arena_bytes);
+    if (!memory) {
         free(made);
         return NULL;
     }
-#if defined(__linux__)
-    if (alignment == HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
     made->memory = memory;
     made->read_at = made->ask_at = 0;
     made->stride = made->countdown = 1;
@@ -145,31 +160,26 @@ static arena *new_arena(const shlo_executor *executor) {
     return made;
 }
 
-static void free_arena(arena *arena) {
-    free(arena->memory);
-    free(arena);
-}
-
 static arena *take_arena(shlo_executor *executor) {
-    pthread_mutex_lock(&executor->lock);
+    lock_arenas();
     arena *taken = executor->idle;
     if (taken) executor->idle = taken->next;
-    pthread_mutex_unlock(&executor->lock);
+    unlock_arenas();
     if (taken) return taken;
     taken = new_arena(executor);
     if (taken) {
-        pthread_mutex_lock(&executor->lock);
+        lock_arenas();
         ++executor->arenas;
-        pthread_mutex_unlock(&executor->lock);
+        unlock_arenas();
     }
     return taken;
 }
 
 static void return_arena(shlo_executor *executor, arena *arena) {
-    pthread_mutex_lock(&executor->lock);
+    lock_arenas();
     arena->next = executor->idle;
     executor->idle = arena;
-    pthread_mutex_unlock(&executor->lock);
+    unlock_arenas();
 }
 
 int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void *const *results) {
@@ -185,9 +195,9 @@ int32_t shlo_executor_run(shlo_executor *executor, void *const *arguments, void 
 }
 
 int64_t shlo_executor_arenas(shlo_executor *executor) {
-    pthread_mutex_lock(&executor->lock);
+    lock_arenas();
     int64_t count = executor->arenas;
-    pthread_mutex_unlock(&executor->lock);
+    unlock_arenas();
     return count;
 }
 
@@ -203,7 +213,8 @@ shlo_executor *shlo_executor_create(const int64_t *code, int64_t words, const in
                                     const shlo_interrupt *interrupt) {
     shlo_executor *made = calloc(1, sizeof *made);
     if (!made) return NULL;
-    pthread_mutex_init(&made->lock, NULL);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare_forks);
     made->words = words;
     made->slots = slots;
     made->arena_bytes = arena_bytes;
@@ -229,10 +240,10 @@ void shlo_executor_destroy(shlo_executor *executor) {
     if (!executor) return;
     while (executor->idle) {
         arena *next = executor->idle->next;
-        free_arena(executor->idle);
+        shlo_block_return(executor->idle->memory, (size_t)executor->arena_bytes);
+        free(executor->idle);
         executor->idle = next;
     }
-    pthread_mutex_destroy(&executor->lock);
     free(executor->code);
     free(executor->origins);
     free(executor->externals);

@@ -3,6 +3,8 @@
  * Code is a sequence of int64 words. A command is its number, its operands, then the commands inside it:
  *
  *   LAUNCH  kernel slot begin end                         kernels[kernel](slots + slot, begin, end)
+ *   SPLIT   kernel slot stride begin end parts            the same, cut into parts that run side by side; part p has its
+ *                                                         pointers at slot + p * stride
  *   COPY    source target bytes source_offset target_offset
  *   FILL    target bytes value
  *   WHILE   predicate C B   C words of condition, B words of body; predicate is one byte, 0 ends the loop
@@ -18,7 +20,7 @@
 
 #include <stdint.h>
 
-enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST };
+enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST, SHLO_SPLIT };
 enum { SHLO_ARGUMENT, SHLO_RESULT, SHLO_CONSTANT, SHLO_TEMPORARY };
 enum { SHLO_OK, SHLO_NO_MEMORY, SHLO_HOST_FAILED, SHLO_INTERRUPTED };
 

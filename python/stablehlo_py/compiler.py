@@ -35,11 +35,13 @@ LARGE = 16  # constants with more elements than this are not printed in the text
 class Options:
     """How to compile; what is not given is the host's own.
 
-    executor: "native", or "python" for the slow one that shows each command.
+    executor: "native", or "python" for the slow one that shows each command. threads: how many run one program; None is
+    as STABLEHLO_PY_THREADS says, else one for each core that the process may use.
     """
 
     codegen: codegen.CodegenOptions = field(default_factory=codegen.CodegenOptions)
     executor: str = "native"
+    threads: int | None = None
 
 
 # Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
@@ -71,7 +73,14 @@ def compile(
         clock.lap("cache")
     code = codegen.Code(objects)
     calls = host_functions(program.host_calls)
-    executor = make_executor(program, code.addresses, calls, prefer=options.executor, owner=code)  # type: ignore[arg-type]
+    executor = make_executor(
+        program,
+        code.addresses,
+        calls,
+        prefer=options.executor,  # type: ignore[arg-type]
+        threads=options.threads,
+        owner=code,
+    )
     clock.lap("load")
     names = ("input", *(stage.name for stage in pipeline.load(target).stages), "llvm-ir", "asm", "program")
     stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stablehlo_py.runtime.executor import Executor
+from stablehlo_py.runtime.entry import call_of
+from stablehlo_py.runtime.executor import Executor, NativeExecutor
 from stablehlo_py.runtime.program import ArrayType, Program
 
 
@@ -31,6 +32,7 @@ class Executable:
         self.stages, self.timing = stages, dict(timing)
         self._arguments = tuple((ty.shape, ty.numpy) for ty in program.arguments)
         self._results = tuple((ty.shape, ty.numpy) for ty in program.results)
+        self._call = call_of(executor) or _take_none
 
     @property
     def signature(self) -> Signature:
@@ -44,17 +46,38 @@ class Executable:
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:  # Any: whatever numpy makes an array of
         """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not."""
+        returned = self._call(*arguments)
+        return returned if isinstance(returned, tuple) else self._call_again(returned, arguments)
+
+    def _call_again(self, status: int | None, arguments: tuple[Any, ...]) -> tuple[np.ndarray, ...]:  # Any: as above
+        """The call after the native entry gave a status, or took none of the arguments as they were."""
+        if status is None:
+            arguments = self._arrays(arguments)
+            returned = self._call(*arguments)
+            if isinstance(returned, tuple):
+                return returned
+            status = returned
+        if status is not None:
+            assert isinstance(self.executor, NativeExecutor)
+            raise self.executor.failure(status)
+        results = tuple(np.empty(shape, dtype) for shape, dtype in self._results)
+        self.executor.run(arguments, results)
+        return results
+
+    def _arrays(self, arguments: tuple[Any, ...]) -> tuple[np.ndarray, ...]:  # Any: as above
+        """Arguments as contiguous arrays of exactly the wanted types."""
         if len(arguments) != len(self._arguments):
             raise TypeError(self._count_problem(len(arguments)))
         arrays = []
         for number, (argument, (shape, dtype)) in enumerate(zip(arguments, self._arguments, strict=True)):
-            array = argument if type(argument) is np.ndarray else np.asarray(argument)
+            array = _as_array(argument)
             if array.dtype != dtype or array.shape != shape:
                 raise TypeError(self._type_problem(number, array))
-            arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
-        results = [np.empty(shape, dtype) for shape, dtype in self._results]
-        self.executor.run(arrays, results)
-        return tuple(results)
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                array = np.require(array, requirements=("C", "A"))
+            # An equal dtype may be another object; a view has the one that the entry knows.
+            arrays.append(array if array.dtype is dtype else array.view(dtype))
+        return tuple(arrays)
 
     def _count_problem(self, given: int) -> str:
         wanted = ", ".join(map(str, self.program.arguments)) or "none"
@@ -70,6 +93,17 @@ class Executable:
 
     def __repr__(self) -> str:
         return f"<Executable for {self.target}: {self.signature}>"
+
+
+def _as_array(argument: Any) -> np.ndarray:  # Any: whatever numpy makes an array of
+    """An array of numpy's own class, on the argument's own memory where that is possible."""
+    if hasattr(argument, "__dlpack__") and not hasattr(argument, "__array__"):
+        return np.from_dlpack(argument)
+    return np.asarray(argument)
+
+
+def _take_none(*arguments: object) -> None:
+    """Stands for the native entry where there is none."""
 
 
 class Signature:

@@ -15,6 +15,7 @@ import numpy as np
 from stablehlo_py.resources import native_library
 from stablehlo_py.runtime.flatten import flatten
 from stablehlo_py.runtime.host import HostCallError, HostFunction, call_host
+from stablehlo_py.runtime.parts import cuts, parts_of, thread_count
 from stablehlo_py.runtime.plan import Plan, check_plan, plan_memory
 from stablehlo_py.runtime.program import (
     ALIGNMENT,
@@ -30,8 +31,8 @@ from stablehlo_py.runtime.program import (
     walk,
 )
 
-RUNTIME_VERSION = 2  # shlo_runtime_version of native/runtime/executor.c
-NO_MEMORY, HOST_FAILED, INTERRUPTED = 1, 2, 3
+RUNTIME_VERSION = 3  # shlo_runtime_version of native/runtime/executor.c
+NO_MEMORY, HOST_FAILED = 1, 2  # 3: interrupted
 
 _word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__
 
@@ -43,7 +44,8 @@ class Executor:
     """Runs one Program; `run` may be called from several threads at once.
 
     kernel_addresses: the entry point of each kernel; `owner` keeps their code in memory as long as the executor lives.
-    host_calls: a function for each name in program.host_calls.
+    host_calls: a function for each name in program.host_calls. threads: into how many parts a launch is cut at most;
+    None is as `parts.thread_count` says.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Executor:
         kernel_addresses: Sequence[int],
         host_calls: Sequence[HostFunction] = (),
         *,
+        threads: int | None = None,
         plan: Plan | None = None,
         owner: object = None,
     ) -> None:
@@ -63,7 +66,7 @@ class Executor:
         self.program = program
         self.plan = plan or plan_memory(program)
         check_plan(program, self.plan)
-        self.owner = owner
+        self.owner, self.threads = owner, thread_count(threads)
         self.host_calls = tuple(host_calls)
         self.constants = [_aligned(constant_bytes(constant)) for constant in program.constants]
         self.argument_bytes = [ty.bytes for ty in program.arguments]
@@ -102,10 +105,11 @@ class NativeExecutor(Executor):
         self._failure = threading.local()
         # The C side holds this callback as a bare pointer; it must not keep the executor alive in turn.
         self._callback = HOST(_host_callback(weakref.ref(self)))
-        code, origins = flatten(program, self.plan)
+        flat = flatten(program, self.plan, self.threads)
+        code, origins = flat.code, flat.origins
         kernels = np.array(kernel_addresses, np.uint64)
         constants = np.array([address_of(constant) for constant in self.constants], np.uint64)
-        self._handle = library.shlo_executor_create(
+        self.handle = library.shlo_executor_create(
             code.ctypes.data,
             len(code),
             origins.ctypes.data,
@@ -114,15 +118,15 @@ class NativeExecutor(Executor):
             len(kernels),
             constants.ctypes.data,
             len(constants),
-            self.plan.arena_bytes,
+            flat.arena_bytes,
             self._callback,
             _interrupt(),
         )
-        if not self._handle:
+        if not self.handle:
             raise MemoryError("no memory for the program")
         self._arenas = library.shlo_executor_arenas
         # Not at exit: a daemon thread may still be inside a call, and the memory goes with the process anyway.
-        weakref.finalize(self, library.shlo_executor_destroy, self._handle).atexit = False
+        weakref.finalize(self, library.shlo_executor_destroy, self.handle).atexit = False
         self._arguments, self._results = (
             ctypes.c_void_p * len(program.arguments),
             ctypes.c_void_p * len(program.results),
@@ -131,18 +135,20 @@ class NativeExecutor(Executor):
     def run(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         inputs = self.addresses(arguments, self.argument_bytes)
         outputs = self.addresses(results, self.result_bytes)
-        status = self._run(self._handle, self._arguments(*inputs), self._results(*outputs))
+        status = self._run(self.handle, self._arguments(*inputs), self._results(*outputs))
+        if status:
+            raise self.failure(status)
+
+    def failure(self, status: int) -> BaseException:
+        """What a call on this thread that ended with a status other than 0 raises."""
         if status == NO_MEMORY:
-            raise MemoryError(f"no memory for an arena of {self.plan.arena_bytes} bytes")
-        if status == HOST_FAILED:
-            raise self._failure.__dict__.pop("error")
-        if status == INTERRUPTED:
-            raise KeyboardInterrupt
+            return MemoryError(f"no memory for an arena of {self.plan.arena_bytes} bytes")
+        return self._failure.__dict__.pop("error") if status == HOST_FAILED else KeyboardInterrupt()
 
     @property
     def arenas(self) -> int:
         """How many arenas exist: the most calls that ever ran at once."""
-        return self._arenas(self._handle)
+        return self._arenas(self.handle)
 
     def call_host_command(self, number: int, addresses: Sequence[int | None]) -> int:
         """The host command of a number; 1 when it failed, with the error kept for `run` on this thread."""
@@ -155,7 +161,10 @@ class NativeExecutor(Executor):
 
 
 class PythonExecutor(Executor):
-    """Runs the program's own tree of commands; ten microseconds a command, not ten nanoseconds."""
+    """Runs the program's own tree of commands; ten microseconds a command, not ten nanoseconds.
+
+    The parts of a launch run one after the other, so they share its scratch.
+    """
 
     def load(self, kernel_addresses: Sequence[int]) -> None:
         self._kernels = [KERNEL(address) for address in kernel_addresses]
@@ -182,7 +191,8 @@ class PythonExecutor(Executor):
             match command:
                 case Launch(kernel, buffers, begin, end):
                     pointers = (ctypes.c_void_p * len(buffers))(*[memory[buffer] for buffer in buffers])
-                    self._kernels[kernel](ctypes.addressof(pointers), begin, end)
+                    for low, high in cuts(begin, end, parts_of(self.program, command, self.threads)):
+                        self._kernels[kernel](ctypes.addressof(pointers), low, high)
                 case Copy(source, target, count, source_offset, target_offset):
                     ctypes.memmove(memory[target] + target_offset, memory[source] + source_offset, count)
                 case Fill(target, count, value):
@@ -205,6 +215,7 @@ def make_executor(
     host_calls: Sequence[HostFunction] = (),
     *,
     prefer: Literal["native", "python"] = "native",
+    threads: int | None = None,
     plan: Plan | None = None,
     owner: object = None,
 ) -> Executor:
@@ -213,7 +224,7 @@ def make_executor(
     if prefer == "native" and not native:
         _warn_once()
     kind = NativeExecutor if native else PythonExecutor
-    return kind(program, kernel_addresses, host_calls, plan=plan, owner=owner)
+    return kind(program, kernel_addresses, host_calls, threads=threads, plan=plan, owner=owner)
 
 
 @functools.cache
@@ -234,6 +245,9 @@ def load_native() -> ctypes.CDLL | None:
     library.shlo_executor_run.argtypes = [pointer, pointer, pointer]
     library.shlo_executor_arenas.restype = integer
     library.shlo_executor_arenas.argtypes = [pointer]
+    for count in (library.shlo_pool_workers, library.shlo_pool_sleepers, library.shlo_blocks_idle):
+        count.restype, count.argtypes = integer, []
+    library.shlo_blocks_limit.restype, library.shlo_blocks_limit.argtypes = integer, [integer]
     library.shlo_executor_destroy.restype = None
     library.shlo_executor_destroy.argtypes = [pointer]
     return library

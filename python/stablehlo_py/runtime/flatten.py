@@ -1,26 +1,66 @@
-"""A Program as the int64 words that the native executor runs (native/runtime/executor.h has the encoding)."""
+"""A Program as the int64 words that the native executor runs (native/runtime/executor.h has the encoding).
+
+Part 0 of a launch in parts has the scratch that the plan gives it, part p the p-th piece behind the planned arena. The
+pieces serve all launches, as one after the other runs.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from stablehlo_py.runtime.parts import parts_of
 from stablehlo_py.runtime.plan import Plan
-from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, While
+from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, While, walk
 
-LAUNCH, COPY, FILL, WHILE, CASE, HOST = range(6)
+LAUNCH, COPY, FILL, WHILE, CASE, HOST, SPLIT = range(7)
 ORIGINS = {"argument": 0, "result": 1, "constant": 2, "temporary": 3}
 
 
-def flatten(program: Program, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """Code, and the origin (kind, number or offset) of each slot; host commands are numbered in the order of `walk`."""
-    flat = _Flat(program, plan)
-    code = flat.block(program.commands)
-    return np.array(code, np.int64), np.array(flat.origins, np.int64).reshape(-1, 2)
+@dataclass(frozen=True, eq=False)
+class FlatProgram:
+    """Code, the origin (kind, number or offset) of each slot, and the bytes of the arena with the scratch of parts.
+
+    Host commands are numbered in the order of `walk`.
+    """
+
+    code: np.ndarray
+    origins: np.ndarray
+    arena_bytes: int
+
+
+def flatten(program: Program, plan: Plan, threads: int = 1) -> FlatProgram:
+    """The words of a program whose launches run in at most `threads` parts."""
+    flat = _Flat(program, plan, threads)
+    code = np.array(flat.block(program.commands), np.int64)
+    return FlatProgram(code, np.array(flat.origins, np.int64).reshape(-1, 2), arena_bytes(program, plan, threads))
+
+
+def arena_bytes(program: Program, plan: Plan, threads: int) -> int:
+    """The planned arena, and behind it a piece of scratch for each part but the first."""
+    parts = max((parts_of(program, c, threads) for c in walk(program.commands) if isinstance(c, Launch)), default=1)
+    return _aligned(plan.arena_bytes) + (parts - 1) * _piece(program, threads)
+
+
+def _piece(program: Program, threads: int) -> int:
+    """The bytes of scratch that one part of any launch needs."""
+    launches = (c for c in walk(program.commands) if isinstance(c, Launch) and parts_of(program, c, threads) > 1)
+    return max((sum(_aligned(program.buffers[b].bytes) for b in _scratch(program, c)) for c in launches), default=0)
+
+
+def _scratch(program: Program, launch: Launch) -> tuple[int, ...]:
+    return launch.buffers[len(launch.buffers) - program.kernels[launch.kernel].scratch :]
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class _Flat:
-    def __init__(self, program: Program, plan: Plan) -> None:
-        self.program, self.plan = program, plan
+    def __init__(self, program: Program, plan: Plan, threads: int) -> None:
+        self.program, self.plan, self.threads = program, plan, threads
+        self.behind, self.piece = _aligned(plan.arena_bytes), _piece(program, threads)
         self.origins: list[tuple[int, int]] = []
         self.slots: dict[tuple[int, ...], int] = {}  # equal runs of buffers share their slots
         self.hosts = 0
@@ -32,6 +72,21 @@ class _Flat:
             self.origins += map(self.origin, buffers)
         return self.slots[buffers]
 
+    def part_slots(self, launch: Launch, parts: int) -> tuple[int, int]:
+        """Where the pointers of part 0 start, and how far it is from part to part: 0 when all have the same."""
+        scratch = _scratch(self.program, launch)
+        if not scratch:
+            return self.slot(*launch.buffers), 0
+        start, shared = len(self.origins), launch.buffers[: -len(scratch)]
+        self.origins += map(self.origin, launch.buffers)
+        for part in range(1, parts):
+            self.origins += map(self.origin, shared)
+            offset = self.behind + (part - 1) * self.piece
+            for buffer in scratch:
+                self.origins.append((ORIGINS["temporary"], offset))
+                offset += _aligned(self.program.buffers[buffer].bytes)
+        return start, len(launch.buffers)
+
     def origin(self, buffer: int) -> tuple[int, int]:
         found = self.program.buffers[buffer]
         return ORIGINS[found.kind], self.plan.offsets[buffer] if found.kind == "temporary" else found.index
@@ -41,7 +96,11 @@ class _Flat:
         for command in commands:
             match command:
                 case Launch(kernel, buffers, begin, end):
-                    code += (LAUNCH, kernel, self.slot(*buffers), begin, end)
+                    parts = parts_of(self.program, command, self.threads)
+                    if parts == 1:
+                        code += (LAUNCH, kernel, self.slot(*buffers), begin, end)
+                    else:
+                        code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts)
                 case Copy(source, target, count, source_offset, target_offset):
                     code += (COPY, self.slot(source), self.slot(target), count, source_offset, target_offset)
                 case Fill(target, count, value):

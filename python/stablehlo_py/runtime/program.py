@@ -16,7 +16,7 @@ from stablehlo_py.errors import BadInput
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
-MAGIC, VERSION = b"SHLOPROG", 1
+MAGIC, VERSION = b"SHLOPROG", 2
 
 Kind = Literal["argument", "constant", "temporary", "result"]
 KINDS = ("argument", "constant", "temporary", "result")
@@ -66,12 +66,15 @@ class Kernel:
 
     Its buffers are `inputs` that it reads, then `outputs` that it writes, then `scratch` whose bytes mean nothing
     before and after. A kernel that updates in place has one buffer among its inputs and again among its outputs.
+    work: what a launch costs, in elementary operations; a kernel that has any may be run in parts, each over a piece
+    of begin..end and with scratch of its own. 0: never in parts.
     """
 
     name: str
     inputs: int
     outputs: int
     scratch: int = 0
+    work: int = 0
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,7 @@ class Program:
             "version": VERSION,
             "buffers": [[b.bytes, b.kind, b.index, b.alignment] for b in self.buffers],
             "commands": _commands_to(self.commands),
-            "kernels": [[k.name, k.inputs, k.outputs, k.scratch] for k in self.kernels],
+            "kernels": [[k.name, k.inputs, k.outputs, k.scratch, k.work] for k in self.kernels],
             "constants": [_size(constant) for constant in self.constants],
             "arguments": [[list(a.shape), a.dtype] for a in self.arguments],
             "results": [[list(r.shape), r.dtype] for r in self.results],
@@ -318,9 +321,9 @@ def _check_commands(program: Program, commands: tuple[Command, ...], depth: int)
             _require(0 <= command.kernel < len(program.kernels), where, f"of kernel {command.kernel}, which is none")
             kernel = program.kernels[command.kernel]
             where = f"Launch of {kernel.name}"
-            _require(
-                min(kernel.inputs, kernel.outputs, kernel.scratch) >= 0, where, "takes a negative count of buffers"
-            )
+            counts = (kernel.inputs, kernel.outputs, kernel.scratch)
+            _require(min(counts) >= 0, where, "takes a negative count of buffers")
+            _require(0 <= kernel.work < 2**63, where, f"has work of {kernel.work}")
             wanted = kernel.inputs + kernel.outputs + kernel.scratch
             _require(len(command.buffers) == wanted, where, f"has {len(command.buffers)} buffers, not {wanted}")
         if isinstance(command, Host):

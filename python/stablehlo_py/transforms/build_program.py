@@ -217,7 +217,7 @@ class _Builder:
         kernel = self.numbers.get(symbol)
         if kernel is None:
             kernel = self.numbers[symbol] = len(self.kernels)
-            self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch)))
+            self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch), info.work))
         scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), 0, info.extent))
 
     def host(self, op: ir.Operation, scope: _Scope) -> None:

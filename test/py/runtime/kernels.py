@@ -11,6 +11,8 @@ from stablehlo_py.runtime.program import Kernel
 # buffers -> what each does, with the number of inputs and outputs
 KERNELS = {
     "add_i32": Kernel("add_i32", 2, 1),  # out[i] = a[i] + b[i] over begin..end
+    "add_by_scratch": Kernel("add_by_scratch", 2, 1, 1),  # the same, each sum through the first bytes of scratch
+    "third_f32": Kernel("third_f32", 1, 1),  # out[i] = a[i] / 3 over begin..end
     "tick": Kernel("tick", 1, 2),  # in place: predicate = counter != 0, counter -= 1 (counter, counter, predicate)
     "pick": Kernel("pick", 1, 1),  # out i32 = (first byte of a & 3) - 1, so sometimes out of range
     "mix": Kernel(
@@ -39,6 +41,58 @@ body:
   %y = load i32, ptr %bi
   %z = add i32 %x, %y
   store i32 %z, ptr %oi
+  %next = add i64 %i, 1
+  br label %head
+exit:
+  ret void
+}
+
+define void @add_by_scratch(ptr %buffers, i64 %begin, i64 %end) {
+entry:
+  %pb = getelementptr ptr, ptr %buffers, i64 1
+  %po = getelementptr ptr, ptr %buffers, i64 2
+  %ps = getelementptr ptr, ptr %buffers, i64 3
+  %a = load ptr, ptr %buffers
+  %b = load ptr, ptr %pb
+  %o = load ptr, ptr %po
+  %s = load ptr, ptr %ps
+  br label %head
+head:
+  %i = phi i64 [ %begin, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %body, label %exit
+body:
+  %ai = getelementptr i32, ptr %a, i64 %i
+  %bi = getelementptr i32, ptr %b, i64 %i
+  %oi = getelementptr i32, ptr %o, i64 %i
+  %x = load i32, ptr %ai
+  %y = load i32, ptr %bi
+  %z = add i32 %x, %y
+  store volatile i32 %z, ptr %s
+  %back = load volatile i32, ptr %s
+  store i32 %back, ptr %oi
+  %next = add i64 %i, 1
+  br label %head
+exit:
+  ret void
+}
+
+define void @third_f32(ptr %buffers, i64 %begin, i64 %end) {
+entry:
+  %po = getelementptr ptr, ptr %buffers, i64 1
+  %a = load ptr, ptr %buffers
+  %o = load ptr, ptr %po
+  br label %head
+head:
+  %i = phi i64 [ %begin, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %body, label %exit
+body:
+  %ai = getelementptr float, ptr %a, i64 %i
+  %oi = getelementptr float, ptr %o, i64 %i
+  %x = load float, ptr %ai
+  %third = fdiv float %x, 3.0
+  store float %third, ptr %oi
   %next = add i64 %i, 1
   br label %head
 exit:

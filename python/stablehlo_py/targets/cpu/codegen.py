@@ -20,6 +20,8 @@ from stablehlo_py.targets.cpu.nest import VECTOR_CODE
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 
 ENTRY = "kernel_entry"
+# That no part begins below 0 lets LLVM see that a flat index, split into the indices of a shape, is itself again.
+BEGIN = "i64 range(i64 0, 281474976710656)"
 VECTORISED = "; vectorised\n"  # the first line of a kernel's text when its loops are vectors already
 # For such kernels the whole O2 pipeline makes the same code in ten times the time of these.
 SHORT = ("sroa", "simplify_cfg", "instruction_combine")
@@ -108,7 +110,7 @@ def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
         operands += ["i64 %begin", "i64 %end"]
     head = VECTORISED if VECTOR_CODE in function.attributes else ""
     return (
-        f"{head}{text}\ndefine void @{ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{\n{''.join(loads)}"
+        f"{head}{text}\ndefine void @{ENTRY}(ptr %buffers, {BEGIN} %begin, i64 %end) {{\n{''.join(loads)}"
         f"  call void @kernel_body({', '.join(operands)})\n  ret void\n}}\n"
     )
 

@@ -1,0 +1,45 @@
+"""Launches in parts: how many threads there are, into how many parts a launch is cut, and where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from stablehlo_py.errors import BadInput
+from stablehlo_py.runtime.program import Launch, Program
+
+VARIABLE = "STABLEHLO_PY_THREADS"
+MOST_PARTS = 256  # SHLO_MOST_PARTS of native/runtime/pool.h
+WORK_PER_PART = 400_000  # operations: 10 to 100 us. A worker that sleeps needs 20 to come, one that spins less than 1
+
+
+def thread_count(asked: int | None = None) -> int:
+    """The number asked for, else that of the environment, else how many cores this process may use."""
+    if asked is None:
+        text = os.environ.get(VARIABLE)
+        if text is None:
+            return min(_cores(), MOST_PARTS)
+        try:
+            asked = int(text)
+        except ValueError:
+            raise BadInput(f"{VARIABLE}={text} is not a number of threads") from None
+    if not 1 <= asked <= MOST_PARTS:
+        raise BadInput(f"a program runs on 1 to {MOST_PARTS} threads, not on {asked}")
+    return asked
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def parts_of(program: Program, launch: Launch, threads: int) -> int:
+    """How many parts a launch runs in: one for each WORK_PER_PART that it has, as far as there are threads and steps."""
+    work = program.kernels[launch.kernel].work
+    return max(1, min(threads, launch.end - launch.begin, work // WORK_PER_PART))
+
+
+def cuts(begin: int, end: int, parts: int) -> Iterator[tuple[int, int]]:
+    """begin..end as contiguous pieces of nearly one size, those that native/runtime/executor.c makes."""
+    steps = end - begin
+    for part in range(parts):
+        yield begin + steps * part // parts, begin + steps * (part + 1) // parts
