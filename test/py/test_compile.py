@@ -182,9 +182,10 @@ def test_unknown_stage(small):
         small.as_text("nonsense")
 
 
-def test_timing(small):
-    assert set(small.timing) == {"read", "passes", "program", "codegen", "load"}
-    assert all(seconds >= 0 for seconds in small.timing.values())
+def test_timing():
+    timing = stablehlo_py.compile(SMALL, cache=False).timing
+    assert {"read", "passes", "program", "codegen", "load"} <= set(timing)
+    assert all(seconds >= 0 for seconds in timing.values())
 
 
 # --- errors of compile
@@ -249,7 +250,7 @@ def test_compiling_in_several_threads():
 
     def work(number):
         try:
-            results[number] = stablehlo_py.compile(SMALL.replace("2.0", f"{number}.0"))(X, N)[0]
+            results[number] = stablehlo_py.compile(SMALL.replace("2.0", f"{number}.0"), cache=False)(X, N)[0]
         except BaseException as error:
             problems.append(error)
 
@@ -296,11 +297,11 @@ def test_failed_calls_leak_nothing(small):
 @needs_proc
 def test_compiles_leak_little():
     for _ in range(20):
-        stablehlo_py.compile(SMALL)
+        stablehlo_py.compile(SMALL, cache=False)
     gc.collect()
     before = resident()
     for _ in range(100):
-        stablehlo_py.compile(SMALL)
+        stablehlo_py.compile(SMALL, cache=False)
     gc.collect()
     grown = (resident() - before) / 100
     assert grown < 200_000, f"{grown:.0f} bytes a compilation"
