@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stablehlo_py.mlir import arith, complex, ir, math
 from stablehlo_py.ops.expression import Num, any_of, polynomial, where
 from stablehlo_py.ops.libm import call, call_libm
+from stablehlo_py.ops.math_functions import atan2 as angle
 
 _INFINITY = float("inf")
 
@@ -332,7 +333,7 @@ def log_plus_one(z: Complex) -> Complex:
     near = (abs(z.re) < 3.0) & (abs(z.im) < 3.0)
     excess = _excess(z.re, z.im)
     re = where(near, Num(math.log1p(excess.value)) * 0.5, _log(one_plus).re)
-    return Complex(re, Num(math.atan2(z.im.value, one_plus.re.value)))
+    return Complex(re, Num(angle(z.im.value, one_plus.re.value)))
 
 
 def _excess(a: Num, b: Num) -> Num:

@@ -69,7 +69,7 @@ TABLE: dict[str, Row] = {
     "stablehlo.cosine": Row(math.cos, complex=cx.cosine),
     "stablehlo.tan": Row(math.tan, complex=cx.tan),
     "stablehlo.tanh": Row(math.tanh, complex=cx.tanh),
-    "stablehlo.atan2": Row(math.atan2, complex=cx.atan2),
+    "stablehlo.atan2": Row(math_functions.atan2, complex=cx.atan2),
     # rounding and parts
     "stablehlo.floor": Row(math.floor),
     "stablehlo.ceil": Row(math.ceil),

@@ -41,3 +41,11 @@ def power(base: ir.Value, exponent: ir.Value) -> ir.Value:
 def remainder(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """x - trunc(x / y) y, exactly: C's fmod."""
     return arith.remf(lhs, rhs)
+
+
+def atan2(y: ir.Value, x: ir.Value) -> ir.Value:
+    """The angle of the point (x, y); a zero point has that of (+-1, +-0), by the sign of x."""
+    vertical, horizontal = Num(y), Num(x)
+    # MLIR folds math.atan2 of two zeros to NaN
+    is_zero = vertical.eq(0.0) & horizontal.eq(0.0)
+    return math.atan2(y, where(is_zero, horizontal.lift(1.0).copysign(horizontal), horizontal).value)
