@@ -192,7 +192,7 @@ FITS = (
         lambda u: erf(u.sqrt()) / u.sqrt() - 1,
         TINY,
         Decimal("0.88"),
-        7,
+        6,
         32,
     ),
     Fit(
@@ -201,7 +201,7 @@ FITS = (
         lambda x: (scaled_erfc(x)).ln() - x * x + x,
         Decimal("0.93"),
         Decimal("4"),
-        8,
+        7,
         32,
         lambda x: scaled_erfc(x) * (-x * x).exp(),
     ),

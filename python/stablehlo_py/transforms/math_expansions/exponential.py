@@ -36,8 +36,18 @@ def reduce_exp(m: Arithmetic, x: Num) -> tuple[Whole, Num]:
 
 def expm1_of_rest(m: Arithmetic, r: Num, *, short: bool = False) -> Num:
     """exp(r) - 1 for |r| <= log(2) / 2."""
-    coefficients = EXP_32 if format_of(r) is not F64 else EXP_64_SHORT if short else EXP_64
-    return m.multiply_add(r * r, m.horner(r, coefficients), r)
+    return m.multiply_add(r * r, _second_order(m, r, short=short), r)
+
+
+def _second_order(m: Arithmetic, r: Num, *, short: bool = False) -> Num:
+    """(exp(r) - 1 - r) / r^2."""
+    return m.horner(r, EXP_32 if format_of(r) is not F64 else EXP_64_SHORT if short else EXP_64)
+
+
+def _scaled_expm1(m: Arithmetic, power: Num, r: Num, one: float) -> Num:
+    """power exp(r) - one, in an order that rounds r's part only once beside the power of two."""
+    rest = r * r * _second_order(m, r)
+    return m.multiply_add(power, rest, m.multiply_add(power, r, power - one))
 
 
 def exp(m: Arithmetic, x: Num) -> Num:
@@ -62,18 +72,15 @@ def expm1(m: Arithmetic, x: Num) -> Num:
     is_f64 = format_of(x) is F64
     low, high = (_EXPM1_LOW_64, _EXP_RANGE_64[1]) if is_f64 else (_EXPM1_LOW_32, _EXP_RANGE_32[1])
     n, r = reduce_exp(m, clamp(x, low, high))
-    p = expm1_of_rest(m, r)
-    half_power = power_of_two(n.shifted, x, -1)  # 2^n itself overflows where the result need not
-    scaled = m.multiply_add(half_power, p, half_power - 0.5) * 2.0
-    # p is exact where it is subnormal, half of it is not
-    return where(n.value.eq(0.0), p, scaled).copysign(x)
+    # 2^n itself overflows where the result need not; half of a subnormal is not exact
+    scaled = _scaled_expm1(m, power_of_two(n.shifted, x, -1), r, 0.5) * 2.0
+    return where(abs(x) < format_of(x).smallest_normal * 4.0, x, scaled).copysign(x)
 
 
-def _expm1_small(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
+def _expm1_small(m: Arithmetic, x: Num) -> Num:
     """exp(x) - 1 for 0 <= x where 2^n is far from overflow."""
     n, r = reduce_exp(m, x)
-    power = power_of_two(n.shifted, x)
-    return m.multiply_add(power, expm1_of_rest(m, r, short=short), power - 1.0)
+    return _scaled_expm1(m, power_of_two(n.shifted, x), r, 1.0)
 
 
 def tanh(m: Arithmetic, x: Num) -> Num:
