@@ -6,9 +6,18 @@ from stablehlo_py.custom_calls.call import CustomCall
 from stablehlo_py.custom_calls.registry import (
     Registered,
     find,
+    find_for,
     register_custom_call,
     registered_names,
     unregister_custom_call,
 )
 
-__all__ = ["CustomCall", "Registered", "find", "register_custom_call", "registered_names", "unregister_custom_call"]
+__all__ = [
+    "CustomCall",
+    "Registered",
+    "find",
+    "find_for",
+    "register_custom_call",
+    "registered_names",
+    "unregister_custom_call",
+]

@@ -26,7 +26,9 @@ class CustomCall:
     """
 
     name: str
-    attributes: Mapping[str, Any] = field(default_factory=dict)  # Any: bool, int, float, str, array, list or dict
+    attributes: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # Any: bool, int, float, str, bytes, array, list or dict
     operands: tuple[ArrayType, ...] = ()
     results: tuple[ArrayType, ...] = ()
     operand_layouts: tuple[Layout, ...] = ()
@@ -47,14 +49,14 @@ class CustomCall:
                 "where": self.where,
             },
             separators=(",", ":"),
-            default=_array_to_json,
+            default=_to_json,
         )
 
     @staticmethod
     def from_json(text: str) -> CustomCall:
         """The call that `to_json` wrote; BadInput for anything else."""
         try:
-            fields = json.loads(text, object_hook=_array_from_json)
+            fields = json.loads(text, object_hook=_from_json)
             return CustomCall(
                 name=fields["custom_call"],
                 attributes=fields["attributes"],
@@ -73,7 +75,9 @@ def _layouts(rows: list[list[int] | None]) -> tuple[Layout, ...]:
     return tuple(None if row is None else tuple(row) for row in rows)
 
 
-def _array_to_json(value: object) -> dict[str, Any]:
+def _to_json(value: object) -> dict[str, Any]:
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if not isinstance(value, np.ndarray):
@@ -82,7 +86,9 @@ def _array_to_json(value: object) -> dict[str, Any]:
     return {"$array": [value.dtype.name, list(value.shape), data]}
 
 
-def _array_from_json(fields: dict[str, Any]) -> Any:  # Any: a dict as it is, or the array that it stands for
+def _from_json(fields: dict[str, Any]) -> Any:  # Any: a dict as it is, or the array or bytes that it stands for
+    if list(fields) == ["$bytes"]:
+        return base64.b64decode(fields["$bytes"])
     if list(fields) != ["$array"]:
         return fields
     dtype, shape, data = fields["$array"]

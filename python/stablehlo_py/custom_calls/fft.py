@@ -44,7 +44,7 @@ def _transform(operand: np.ndarray, result: ArrayType, axes: list[int], forward:
         made = scipy.fft.fftn(operand, axes=axes)
     else:
         made = scipy.fft.ifftn(operand, axes=axes, norm="forward")
-    return (made * made.real.dtype.type(scale)).astype(result.numpy, copy=False)
+    return (np.asarray(made) * scale).astype(result.numpy, copy=False)
 
 
 class _Table:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stablehlo_py.custom_calls.call import CustomCall, Layout
-from stablehlo_py.custom_calls.registry import PythonFunction, Registered, as_results, find
+from stablehlo_py.custom_calls.registry import PythonFunction, Registered, as_results, find_for
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.host import HostFunction
 from stablehlo_py.runtime.program import ArrayType
@@ -23,12 +23,12 @@ def host_functions(names: Sequence[str]) -> list[HostFunction]:
 
 def host_function(call: CustomCall) -> HostFunction:
     """The registered function on the bytes of a program's buffers."""
-    return _on_memory(call, find(call))
+    return _on_memory(call, find_for(call))
 
 
 def run_on_arrays(call: CustomCall, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The results of a call outside a program."""
-    found = find(call)
+    found = find_for(call)
     if found.python is not None:
         return as_results(found.python(list(inputs), call.attributes, call.results), call.results)
     outputs = [np.zeros(ty.shape, ty.numpy) for ty in call.results]
@@ -48,8 +48,7 @@ def _on_memory(call: CustomCall, found: Registered) -> HostFunction:
         except CompileError:
             raise
         except Exception as error:
-            where = f"{call.where}: " if call.where else ""
-            raise RuntimeError(f"{where}custom_call @{call.name}: {error}") from error
+            raise RuntimeError(f"{call.where}: {error}" if call.where else str(error)) from error
 
     return run
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, cython_lapack, lapack
+from scipy.linalg import blas, lapack
 
 BAD_INPUT = -4  # what JAX's own kernels report for infinities and NaN, on which some routines do not end
 
@@ -81,7 +82,7 @@ def geqp3(options: Options, letter: str, a: np.ndarray, jpvt: np.ndarray) -> Res
     pivots = np.array(jpvt, np.intc)
     tau = np.zeros(min(m, n), a.dtype)
     lwork = max(2 * n + (n + 1) * 64, n + 1)
-    work, rwork = np.zeros(lwork, a.dtype), np.zeros(2 * n, a.real.dtype)
+    work, rwork = np.zeros(lwork, a.dtype), np.zeros(2 * n, np.real(a).dtype)
     info = np.zeros(1, np.intc)
     sizes = [np.array([size], np.intc) for size in (m, n, m, lwork)]
     arrays = [sizes[0], sizes[1], factors, sizes[2], pivots, tau, work, sizes[3]]
@@ -93,7 +94,7 @@ def geqp3(options: Options, letter: str, a: np.ndarray, jpvt: np.ndarray) -> Res
 @functools.cache
 def _pointer(name: str, arguments: int) -> Callable[..., None]:
     """A routine that SciPy wraps with less than we need, by its address."""
-    capsule = cython_lapack.__pyx_capi__[name]
+    capsule = importlib.import_module("scipy.linalg.cython_lapack").__pyx_capi__[name]
     python = ctypes.pythonapi
     python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     python.PyCapsule_GetPointer.restype = ctypes.c_void_p

@@ -45,7 +45,7 @@ class Registered:
 
 def register_custom_call(
     name: str,
-    function: F | int | None = None,
+    function: Callable[..., object] | int | None = None,
     *,
     signature: Signature | None = None,
     has_side_effect: bool = False,
@@ -89,17 +89,22 @@ def registered_names() -> tuple[str, ...]:
     return tuple(sorted(_REGISTERED))
 
 
-def find(call: CustomCall) -> Registered:
-    """The function of a call; UnsupportedOp where there is none, or where the call does not fit it."""
+def find(name: str, where: str = "") -> Registered:
+    """What is registered under a name; UnsupportedOp where nothing is."""
     _load_families()
-    title = f"custom_call @{call.name}"
-    found = _REGISTERED.get(call.name)
+    found = _REGISTERED.get(name)
     if found is None:
-        reason, hint = _why_unknown(call.name)
-        raise UnsupportedOp(title, reason, where=call.where, hint=hint)
+        reason, hint = _why_unknown(name)
+        raise UnsupportedOp(f"custom_call @{name}", reason, where=where, hint=hint)
+    return found
+
+
+def find_for(call: CustomCall) -> Registered:
+    """The function of a call; UnsupportedOp where there is none, or where the call does not fit it."""
+    found = find(call.name, call.where)
     wrong = found.signature(call) if found.signature else None
     if wrong:
-        raise UnsupportedOp(title, wrong, where=call.where, hint="see docs/custom_calls.md for what it takes")
+        raise UnsupportedOp(f"custom_call @{call.name}", wrong, where=call.where, hint="see docs/custom_calls.md")
     return found
 
 
@@ -122,7 +127,7 @@ def _address(function: object) -> int:
 
 
 _FOR_CPU = "export the program for the CPU: jax.export.export(f, platforms=['cpu'])"
-_GPU = ("cu", "hip", "roc", "mosaic_gpu", "__triton", "__gpu", "__cudnn", "__cublas", "xla_python_gpu")
+_GPU = ("cu", "hip", "roc", "mosaic_gpu", "__triton", "__gpu", "__cudnn", "__cublas", "oneapi", "xla_python_gpu")
 _TPU = ("tpu_", "Qr", "Eigh", "Lu", "ApproxTopK", "PartialReduce", "ProductOfElementary", "X64", "CompactWy")
 
 

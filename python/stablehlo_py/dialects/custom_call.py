@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stablehlo_py.core.diagnostics import describe_location
-from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.core.types import TensorType
 from stablehlo_py.custom_calls.call import CustomCall, Layout
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir, stablehlo
@@ -68,9 +68,11 @@ def _named(operation: ir.Operation) -> list[ir.NamedAttribute]:
 
 
 def python_value(attribute: ir.Attribute) -> object:
-    """bool, int, float, text, an array, or lists and dicts of them; other attributes as their text."""
-    if isinstance(attribute, ir.BoolAttr | ir.FloatAttr | ir.IntegerAttr | ir.StringAttr):
+    """bool, int, float, text, an array, or lists and dicts of them; text that is not UTF-8 as bytes, the rest as text."""
+    if isinstance(attribute, ir.BoolAttr | ir.FloatAttr | ir.IntegerAttr):
         return attribute.value
+    if isinstance(attribute, ir.StringAttr):
+        return _text(attribute.value_bytes)
     if isinstance(attribute, ir.DictAttr):
         return {named.name: python_value(named.attr) for named in attribute}
     if isinstance(attribute, ir.ArrayAttr):
@@ -85,6 +87,13 @@ def python_value(attribute: ir.Attribute) -> object:
     if isinstance(attribute, ir.DenseElementsAttr):
         return np.array(attribute)
     return str(attribute)
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 _ARRAYS = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from stablehlo_py.resources import native_library
 from stablehlo_py.runtime.flatten import flatten
-from stablehlo_py.runtime.host import HostCallError, HostFunction, call_host
+from stablehlo_py.runtime.host import HostCallError, HostFunction, call_host, title_of
 from stablehlo_py.runtime.parts import cuts, parts_of, thread_count
 from stablehlo_py.runtime.plan import Plan, check_plan, plan_memory
 from stablehlo_py.runtime.program import (
@@ -296,7 +296,7 @@ def _call_host(executor: Executor, command: Host, addresses: Sequence[int | None
     try:
         call_host(executor.host_calls[command.call], addresses, sizes, len(command.inputs))
     except Exception as error:
-        raise HostCallError(f"host call {program.host_calls[command.call]} failed: {error}") from error
+        raise HostCallError(f"host call {title_of(program.host_calls[command.call])} failed: {error}") from error
 
 
 def _host_callback(executor: Callable[[], NativeExecutor | None]) -> Callable[..., int]:

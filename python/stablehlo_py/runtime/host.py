@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,6 +16,16 @@ HostFunction = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 class HostCallError(RuntimeError):
     """A function that the program calls back into raised; the program stopped there. `__cause__` is what it raised."""
+
+
+def title_of(name: str) -> str:
+    """A host call's name for people: a custom call is stored with all that it says, as JSON."""
+    if not name.startswith("{"):
+        return name
+    try:
+        return f"custom_call @{json.loads(name)['custom_call']}"
+    except (ValueError, KeyError, TypeError):
+        return name
 
 
 def on_arrays(

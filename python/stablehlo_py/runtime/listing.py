@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablehlo_py.runtime.host import title_of
 from stablehlo_py.runtime.plan import Plan, plan_memory
 from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, While
 
@@ -60,7 +61,7 @@ def _command(program: Program, command: Command) -> str:
         case Case(index, _):
             return f"case {_name(program, index)}"
         case Host(call, inputs, outputs):
-            return f"{_names(program, outputs)} = host {program.host_calls[call]}({_names(program, inputs)})"
+            return f"{_names(program, outputs)} = host {title_of(program.host_calls[call])}({_names(program, inputs)})"
 
 
 def _name(program: Program, buffer: int) -> str:

@@ -1,6 +1,6 @@
 """Custom calls are checked before anything is lowered: each calls a registered function that takes what it is given.
 
-custom_call @f(%x)   ->   custom_call @f(%x) {has_side_effect = false}, where the function has none
+custom_call @f(%x) -> tuple<a, b>   ->   custom_call @f(%x) {has_side_effect = false} -> (a, b)
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py import custom_calls
+from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.dialects.custom_call import NAME, call_of
+from stablehlo_py.dialects.custom_call import NAME, call_of, target_of
+from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 
@@ -27,6 +29,37 @@ class HloCustomCalls(Pass):
         found: list[ir.Operation] = []
         walk(op, lambda inner: found.append(inner) if inner.name == NAME else None)
         for call in found:
-            function = custom_calls.find(call_of(call))
+            # the name first: what else stands in a call for other platforms may be anything
+            function = custom_calls.find(target_of(call), describe_location(call.location))
+            call = _with_flat_results(call)
+            custom_calls.find_for(call_of(call))
             declared = EFFECT in call.attributes and ir.BoolAttr(call.attributes[EFFECT]).value
             call.attributes[EFFECT] = ir.BoolAttr.get(declared or function.has_side_effect, call.context)
+
+
+def _with_flat_results(call: ir.Operation) -> ir.Operation:
+    """The call, with the elements of the tuple that it gives as results of their own."""
+    if len(call.results) != 1 or not isinstance(call.results[0].type, ir.TupleType):
+        return call
+    ty = ir.TupleType(call.results[0].type)
+    readers = [use.owner.operation for use in call.results[0].uses]
+    elements = [ty.get_type(i) for i in range(ty.num_types)]
+    if any(isinstance(e, ir.TupleType) for e in elements) or any(
+        reader.name != "stablehlo.get_tuple_element" for reader in readers
+    ):
+        raise UnsupportedOp(
+            f"custom_call @{target_of(call)}", "its tuple is not taken apart", where=describe_location(call.location)
+        )
+    with ir.InsertionPoint(call), call.location:
+        flat = ir.Operation.create(
+            NAME,
+            results=elements,
+            operands=list(call.operands),
+            attributes={name: call.attributes[name] for name in call.attributes},
+        )
+    for reader in readers:
+        index = ir.IntegerAttr(reader.attributes["index"]).value
+        reader.results[0].replace_all_uses_with(flat.results[index])
+        reader.erase()
+    call.erase()
+    return flat

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stablehlo_py import custom_calls
+from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.registry import evaluate
 from stablehlo_py.custom_calls.host import run_on_arrays
 from stablehlo_py.dialects.custom_call import call_of
@@ -32,6 +33,6 @@ def evaluate_custom_call(op: Op, *operands: np.ndarray) -> tuple[np.ndarray, ...
         return operands
     rule = evaluate.find("chlo." + target.removeprefix("mhlo.")) if target.startswith("mhlo.") else None
     if rule is None:
-        custom_calls.find(call_of(op.operation))  # says why there is none
+        custom_calls.find(target, describe_location(op.location))  # raises and says why
     assert rule is not None
     return rule(op, *operands)
