@@ -9,6 +9,7 @@ import numpy as np
 
 from stablehlo_py.runtime.entry import call_of
 from stablehlo_py.runtime.executor import Executor, NativeExecutor
+from stablehlo_py.runtime.memory import MemoryAnalysis, analyse_memory
 from stablehlo_py.runtime.program import ArrayType, Program
 
 
@@ -43,6 +44,10 @@ class Executable:
         if stage not in self.stages:
             raise KeyError(f"no stage {stage!r}; there are {', '.join(self.stages)}")
         return self.stages[stage]
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes that a call takes, by kind."""
+        return analyse_memory(self.program, self.executor.plan, self.executor.threads)
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:  # Any: whatever numpy makes an array of
         """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not."""
