@@ -81,18 +81,17 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
 def joined(source: Tensor, groups: dict[str, tuple[int, ...]]) -> tuple[Tensor, str]:
     """`source` with the dimensions of each group as one, and the groups' labels in the order of memory.
 
-    Groups of size 1 leave no dimension.
+    Groups of size 1 leave no dimension. The last dimension is not the batch: packing goes along it.
     """
     wide = {label: tuple(d for d in dims if source.shape[d] != 1) for label, dims in groups.items()}
     wide = {label: dims for label, dims in wide.items() if dims}
     order = [d for d in range(source.rank) if source.shape[d] != 1]
     first = {label: order.index(dims[0]) for label, dims in wide.items()}
+    labels = sorted(wide, key=first.__getitem__)
     whole = all(
         [order.index(d) for d in dims] == list(range(first[x], first[x] + len(dims))) for x, dims in wide.items()
     )
-    if whole:
-        labels = sorted(wide, key=first.__getitem__)
-    else:
+    if not whole or (labels[-1:] == ["b"] and len(labels) > 1):
         labels = list(wide)
         rest = [d for d in range(source.rank) if source.shape[d] == 1]
         source = layout.transpose(source, [*(d for x in labels for d in wide[x]), *rest])

@@ -1,0 +1,156 @@
+"""Matrix products of the CPU target: every order of dimensions, edges of any size, every element type, against NumPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stablehlo_py
+
+DTYPES = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "i8": np.int8,
+    "ui8": np.uint8,
+    "i32": np.int32,
+}
+# relative to the largest element of the result
+TOLERANCE = {"f32": 5e-6, "f64": 1e-13, "bf16": 1e-2, "f16": 2e-3}
+
+
+def program(a: tuple[int, ...], b: tuple[int, ...], dims: str, result: tuple[int, ...], element: str, out: str) -> str:
+    def tensor(shape: tuple[int, ...], of: str) -> str:
+        return f"tensor<{''.join(f'{n}x' for n in shape)}{of}>"
+
+    types = tensor(a, element), tensor(b, element), tensor(result, out)
+    return (
+        f"func.func @main(%a: {types[0]}, %b: {types[1]}) -> {types[2]} {{\n"
+        f"  %0 = stablehlo.dot_general %a, %b, {dims} : ({types[0]}, {types[1]}) -> {types[2]}\n"
+        f"  return %0 : {types[2]}\n}}"
+    )
+
+
+def operands(element: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    dtype = DTYPES[element]
+    if np.dtype(dtype).kind in "iu":
+        info = np.iinfo(dtype)
+        low, high = (info.min, info.max) if info.bits == 8 else (-1000, 1000)
+        return [generator.integers(low, high, shape, endpoint=True).astype(dtype) for shape in shapes]
+    return [generator.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def check(got: np.ndarray, want: np.ndarray, out: str) -> None:
+    if out not in TOLERANCE:
+        np.testing.assert_array_equal(got, want.astype(got.dtype))
+        return
+    scale = max(1.0, float(np.abs(want).max(initial=0)))
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=TOLERANCE[out] * scale)
+
+
+def product(m: int, n: int, k: int, element: str, out: str, *, left: bool = False, right: bool = False) -> None:
+    """left: lhs as (k, m); right: rhs as (n, k)."""
+    a, b = operands(element, (k, m) if left else (m, k), (n, k) if right else (k, n))
+    dims = f"contracting_dims = [{0 if left else 1}] x [{1 if right else 0}]"
+    executable = stablehlo_py.compile(program(a.shape, b.shape, dims, (m, n), element, out), cache=False)
+    wide = np.int64 if a.dtype.kind in "iu" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    check(executable(a, b)[0], (x.T if left else x) @ (y.T if right else y), out)
+
+
+ORDERS = list(itertools.product((False, True), repeat=2))
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [
+        (1, 1, 1),
+        (1, 130, 100),  # axpy form
+        (5, 300, 33),
+        (130, 1, 100),  # turned into a row
+        (17, 33, 65),  # edges everywhere
+        (70, 40, 1100),  # several blocks of k
+        (7, 5, 1500),
+        (9, 1030, 64),  # several chunks of columns
+        (400, 24, 700),  # several blocks of rows
+        (100, 90, 1),  # an outer product
+    ],
+)
+def test_every_order_and_edge(m: int, n: int, k: int, left: bool, right: bool) -> None:
+    product(m, n, k, "f32", "f32", left=left, right=right)
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(
+    ("element", "out"),
+    [("f64", "f64"), ("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("i8", "i32"), ("ui8", "ui32")],
+)
+def test_element_types(element: str, out: str, left: bool, right: bool) -> None:
+    if out == "ui32":
+        DTYPES["ui32"] = np.uint32
+    product(33, 47, 600, element, out, left=left, right=right)
+
+
+def test_bytes_at_their_extremes_are_exact() -> None:
+    """600 products of 128 * 128: sums beyond 2**24, which f32 alone would round."""
+    a, b = np.full((20, 1600), -128, np.int8), np.full((1600, 30), -128, np.int8)
+    executable = stablehlo_py.compile(
+        program(a.shape, b.shape, "contracting_dims = [1] x [0]", (20, 30), "i8", "i32"), cache=False
+    )
+    np.testing.assert_array_equal(executable(a, b)[0], np.full((20, 30), 1600 * 128 * 128, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "dims", "equation"),
+    [
+        ((4, 20, 30), (4, 30, 25), "batching_dims = [0] x [0], contracting_dims = [2] x [1]", "bmk,bkn->bmn"),
+        ((20, 4, 30), (25, 4, 30), "batching_dims = [1] x [1], contracting_dims = [2] x [2]", "mbk,nbk->bmn"),
+        ((30, 4, 20), (30, 25, 4), "batching_dims = [1] x [2], contracting_dims = [0] x [0]", "kbm,knb->bmn"),
+        ((6, 8, 5, 7), (5, 7, 40), "contracting_dims = [2, 3] x [0, 1]", "mnkl,klp->mnp"),
+        ((6, 8, 5, 7), (7, 5, 40), "contracting_dims = [2, 3] x [1, 0]", "mnkl,lkp->mnp"),
+        ((5, 6, 7, 8), (5, 40, 7), "contracting_dims = [0, 2] x [0, 2]", "kmln,kpl->mnp"),
+        ((100, 1, 1), (100, 1, 60), "batching_dims = [0] x [0], contracting_dims = [1] x [1]", "bmk,bkn->bmn"),
+        ((100, 60, 1), (100, 1, 1), "batching_dims = [0] x [0], contracting_dims = [2] x [1]", "bmk,bkn->bmn"),
+        ((90, 1, 70), (90, 70, 1), "batching_dims = [0] x [0], contracting_dims = [2] x [1]", "bmk,bkn->bmn"),
+        ((70, 90), (70, 90), "batching_dims = [1] x [1], contracting_dims = [0] x [0]", "kb,kb->b"),
+        (
+            (2, 3, 16, 8),
+            (2, 3, 8, 16),
+            "batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]",
+            "xymk,xykn->xymn",
+        ),
+    ],
+)
+def test_dimensions_anywhere(a: tuple[int, ...], b: tuple[int, ...], dims: str, equation: str) -> None:
+    x, y = operands("f32", a, b)
+    want = np.einsum(equation, x.astype(np.float64), y.astype(np.float64))
+    executable = stablehlo_py.compile(program(a, b, dims, want.shape, "f32", "f32"), cache=False)
+    check(executable(x, y)[0], want, "f32")
+
+
+def test_no_subnormal_is_lost() -> None:
+    tiny = np.float32(1e-40)
+    a, b = np.full((16, 64), tiny), np.ones((64, 32), np.float32)
+    executable = stablehlo_py.compile(
+        program(a.shape, b.shape, "contracting_dims = [1] x [0]", (16, 32), "f32", "f32"), cache=False
+    )
+    np.testing.assert_array_equal(executable(a, b)[0], np.full((16, 32), np.float32(64) * tiny))
+
+
+def test_infinities_and_nan_reach_their_row_alone() -> None:
+    a, b = operands("f32", (20, 40), (40, 33))
+    a[3, 5], a[7, 1] = np.inf, np.nan
+    executable = stablehlo_py.compile(
+        program(a.shape, b.shape, "contracting_dims = [1] x [0]", (20, 33), "f32", "f32"), cache=False
+    )
+    got = executable(a, b)[0]
+    assert np.isinf(got[3]).all()
+    assert np.isnan(got[7]).all()
+    rest = [i for i in range(20) if i not in (3, 7)]
+    assert np.isfinite(got[rest]).all()
