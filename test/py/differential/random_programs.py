@@ -1,4 +1,4 @@
-"""Random programs of elementwise, shape and reduction ops on small integers, so that every order of a sum is exact."""
+"""Random programs of elementwise, shape, reduction and control ops on small integers: every order of a sum is exact."""
 
 from __future__ import annotations
 
@@ -34,16 +34,22 @@ class Program:
     values: list[Value] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
+    count: int = 0
+    depth: int = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
 
     def emit(self, text: str, shape: tuple[int, ...], element: str, bound: int) -> Value:
-        value = Value(f"%v{len(self.values)}", shape, element, bound)
+        value = Value(self.name(), shape, element, bound)
         self.values.append(value)
         self.lines.append(f"{value.name} = {text}")
         return value
 
     def argument(self) -> None:
         shape = tuple(self.draw(st.lists(st.sampled_from(SIZES), max_size=3)))
-        value = Value(f"%v{len(self.values)}", shape, self.draw(st.sampled_from(("f32", "f32", "i32"))), 8)
+        value = Value(self.name(), shape, self.draw(st.sampled_from(("f32", "f32", "i32"))), 8)
         self.values.append(value)
         self.arguments.append(value)
 
@@ -210,6 +216,114 @@ class Program:
         x = self.pick()
         self.constant(x.shape, x.element)
 
+    # --- reads and writes at places known when the program runs
+
+    def starts(self, rank: int) -> list[Value]:
+        """0-d integers, in range or not: constants or computed ones."""
+        known = [v for v in self.values if (v.shape, v.element) == ((), "i32")]
+        return [
+            self.draw(st.sampled_from(known))
+            if known and self.draw(st.booleans())
+            else self.constant((), "i32", self.draw(st.integers(-2, 5)))
+            for _ in range(rank)
+        ]
+
+    def dynamic_slice(self) -> None:
+        x = self.pick(rank=1)
+        shape = tuple(self.draw(st.integers(1, s)) for s in x.shape)
+        starts = self.starts(len(shape))
+        result = Value("", shape, x.element, x.bound)
+        text = f"stablehlo.dynamic_slice {x.name}, {', '.join(v.name for v in starts)}, sizes = {list(shape)}"
+        text += f" : ({x.type}, {', '.join(v.type for v in starts)}) -> {result.type}"
+        self.emit(text, shape, x.element, x.bound)
+
+    def dynamic_update_slice(self) -> None:
+        x = self.pick(rank=1)
+        small = [
+            v
+            for v in self.values
+            if v.element == x.element
+            and len(v.shape) == len(x.shape)
+            and all(a <= b for a, b in zip(v.shape, x.shape, strict=True))
+        ]
+        update = self.draw(st.sampled_from(small))
+        starts = self.starts(len(x.shape))
+        text = f"stablehlo.dynamic_update_slice {x.name}, {update.name}, {', '.join(v.name for v in starts)}"
+        text += f" : ({x.type}, {update.type}, {', '.join(v.type for v in starts)}) -> {x.type}"
+        self.emit(text, x.shape, x.element, max(x.bound, update.bound))
+
+    def scatter(self) -> None:
+        """Rows of one operand added to, or put into, rows of another."""
+        x = self.pick(rank=1)
+        rows = self.draw(st.integers(1, 4))
+        places = self.constant((rows, 1), "i32")
+        updates = self.constant((rows, *x.shape[1:]), x.element)
+        scalar = f"tensor<{x.element}>"
+        body = "%sum = stablehlo.add %old, %new : " + scalar if self.draw(st.booleans()) else ""
+        text = (
+            f'"stablehlo.scatter"({x.name}, {places.name}, {updates.name}) <{{scatter_dimension_numbers = '
+            f"#stablehlo.scatter<update_window_dims = {list(range(1, len(x.shape)))}, inserted_window_dims = [0], "
+            f"scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{ ^bb0(%old: {scalar}, %new: {scalar}): "
+            f"{body} stablehlo.return {'%sum' if body else '%new'} : {scalar} }}) "
+            f": ({x.type}, {places.type}, {updates.type}) -> {x.type}"
+        )
+        self.emit(text, x.shape, x.element, x.bound + 16)
+
+    # --- control flow
+
+    def region(self, results: list[Value]) -> str:
+        """Random ops, then values of the results' types."""
+        outer_values, outer_lines = self.values, self.lines
+        self.values, self.lines, self.depth = list(outer_values), [], self.depth + 1
+        for op in self.draw(st.lists(st.sampled_from(OPS), max_size=4)):
+            op(self)
+        returned = [self.pick_like(r, limit=r.bound) for r in results]
+        names, types = ", ".join(v.name for v in returned), ", ".join(r.type for r in results)
+        text = "\n    ".join([*self.lines, f"stablehlo.return {names} : {types}"])
+        self.values, self.lines, self.depth = outer_values, outer_lines, self.depth - 1
+        return text
+
+    def several(self, text: str, results: list[Value]) -> None:
+        name = self.name()
+        self.lines.append(f"{name}:{len(results)} = {text}")
+        self.values.extend(Value(f"{name}#{i}", r.shape, r.element, r.bound) for i, r in enumerate(results))
+
+    def branch(self) -> None:
+        if self.depth > 1:
+            return
+        results = [self.pick() for _ in range(self.draw(st.integers(1, 3)))]
+        index = self.starts(1)[0]
+        regions = ", ".join(f"{{\n    {self.region(results)}\n  }}" for _ in range(self.draw(st.integers(1, 3))))
+        types = ", ".join(r.type for r in results)
+        self.several(f'"stablehlo.case"({index.name}) ({regions}) : (tensor<i32>) -> ({types})', results)
+
+    def loop(self) -> None:
+        """A while of a few steps that carries up to three values and reads others."""
+        if self.depth > 1:
+            return
+        inits = [self.pick() for _ in range(self.draw(st.integers(1, 3)))]
+        zero, one = self.constant((), "i32", 0), self.constant((), "i32", 1)
+        steps = self.constant((), "i32", self.draw(st.integers(0, 3)))
+        counter = Value(self.name(), (), "i32", 8)
+        carried = [Value(self.name(), v.shape, v.element, v.bound) for v in inits]
+        pairs = ", ".join(f"{c.name} = {v.name}" for c, v in zip([counter, *carried], [zero, *inits], strict=True))
+        types = ", ".join(v.type for v in [counter, *carried])
+        outer = self.values
+        self.values = [*outer, counter, *carried]
+        body = self.region(carried)
+        self.values = outer
+        go, following = self.name(), self.name()
+        head, _, last = body.rpartition("stablehlo.return ")
+        names, _, _ = last.partition(" : ")
+        text = (
+            f"stablehlo.while({pairs}) : {types} cond {{\n"
+            f"    {go} = stablehlo.compare LT, {counter.name}, {steps.name} : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+            f"    stablehlo.return {go} : tensor<i1>\n  }} do {{\n"
+            f"    {following} = stablehlo.add {counter.name}, {one.name} : tensor<i32>\n"
+            f"    {head}stablehlo.return {following}, {names} : {types}\n  }}"
+        )
+        self.several(text, [counter, *carried])
+
     def text(self, results: list[Value]) -> str:
         arguments = ", ".join(f"{v.name}: {v.type}" for v in self.arguments)
         types = ", ".join(v.type for v in results)
@@ -222,7 +336,8 @@ OPS = (
     *(Program.binary, Program.binary, Program.binary, Program.unary, Program.select, Program.convert),
     *(Program.broadcast, Program.broadcast, Program.reshape, Program.transpose, Program.reduce, Program.reduce),
     *(Program.slice, Program.concatenate, Program.reverse, Program.pad, Program.dot, Program.iota),
-    Program.plain_constant,
+    *(Program.plain_constant, Program.dynamic_slice, Program.dynamic_update_slice, Program.scatter),
+    *(Program.branch, Program.loop),
 )
 
 
