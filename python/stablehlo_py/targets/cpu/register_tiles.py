@@ -117,13 +117,11 @@ def match_product(op: ir.Operation) -> Product | None:
 
 def _factors(block: ir.Block) -> tuple[tuple[list[ir.Operation], ir.Value], ...] | None:
     """For each of the two inputs: the ops between its element and the product. None if the body is another one."""
-    *chain, product, total, end = [o.operation for o in block.operations] if len(block.operations) >= 3 else [None] * 3
-    if (
-        product is None
-        or total.name != "arith.addf"
-        or product.name != "arith.mulf"
-        or end.operands[0] != total.results[0]
-    ):
+    operations = [o.operation for o in block.operations]
+    if len(operations) < 3:
+        return None
+    *chain, product, total, end = operations
+    if total.name != "arith.addf" or product.name != "arith.mulf" or end.operands[0] != total.results[0]:
         return None
     acc = block.arguments[2]
     if sorted([total.operands[0] == acc, total.operands[1] == acc]) != [False, True]:
