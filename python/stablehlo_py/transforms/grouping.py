@@ -104,6 +104,7 @@ class Grouping:
         self.merged: dict[int, int] = {}
         self.order: dict[ir.Operation, int] = {}
         self.producers: dict[ir.Value, ir.Operation] = {}
+        self.repeated: set[ir.Operation] = set()  # made again by every reader, so not made here
 
     def units(self, operations: list[ir.Operation]) -> list[Unit]:
         """The units, each after those it depends on."""
@@ -111,8 +112,9 @@ class Grouping:
         self.producers = {r: op for op in operations for r in op.results}
         for op in operations:
             if self.repeated_everywhere(op):
-                continue
-            self.add(op)
+                self.repeated.add(op)
+            else:
+                self.add(op)
         return _ordered(list(self.all.values()))
 
     # --- what is repeated in its readers' kernels instead of being made once

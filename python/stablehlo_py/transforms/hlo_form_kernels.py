@@ -60,22 +60,23 @@ class _Former:
                         self.cut(inner)
         operations = [o.operation for o in block.operations]
         terminator = operations.pop()
-        units = Grouping(fuse=self.options.fuse, rows=self.options.rows).units(operations)
+        grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows)
+        units = grouping.units(operations)
         outlined = {op for unit in units if unit.kind for op in unit.ops}
         rest = [op for op in operations if op not in outlined]
         for unit in units:
             if unit.kind:
-                self.outline(unit, terminator)
+                self.outline(unit, grouping.repeated, terminator)
             else:
                 unit.ops[0].move_before(terminator)
         for op in reversed(rest):
             if _is_dead(op):
                 op.erase()
 
-    def outline(self, unit: Unit, terminator: ir.Operation) -> None:
+    def outline(self, unit: Unit, repeated: set[ir.Operation], terminator: ir.Operation) -> None:
         """Move a unit's ops into a function and call it in their place."""
         inside = set(unit.ops)
-        outputs = [v for op in unit.ops for v in op.results if _used_outside(v, inside)]
+        outputs = [v for op in unit.ops for v in op.results if _used_outside(v, inside, repeated)]
         ops = _with_repeated(unit)
         produced = {v for op in ops for v in op.results}
         inputs = list(dict.fromkeys(v for op in ops for v in uses(op) if v not in produced))
@@ -213,8 +214,16 @@ def _remap(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
                 _remap(inner.operation, values)
 
 
-def _used_outside(value: ir.Value, ops: set[ir.Operation]) -> bool:
-    return any(not _is_within(use.owner.operation, ops) for use in value.uses)
+def _used_outside(value: ir.Value, ops: set[ir.Operation], repeated: set[ir.Operation]) -> bool:
+    """Whether something outside `ops` reads a value, itself or through what its readers repeat."""
+    for use in value.uses:
+        reader = use.owner.operation
+        if reader in repeated:
+            if any(_used_outside(result, ops, repeated) for result in reader.results):
+                return True
+        elif not _is_within(reader, ops):
+            return True
+    return False
 
 
 def _is_within(op: ir.Operation | None, ops: set[ir.Operation]) -> bool:

@@ -1,0 +1,35 @@
+// RUN: stablehlo-opt %s --pipeline=cpu --stop-after=memref --split-input-file | FileCheck %s
+
+// Packed panels are scratch arguments; the tile's accumulators are carried by the loop over k; no linalg op is left.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-SAME: (%{{.*}}: memref<64x100xf32>, %{{.*}}: memref<100x96xf32>, %{{.*}}: memref<64x96xf32>, %[[PACKED:[a-z0-9]+]]: memref<{{.*}}xf32>
+// CHECK-SAME: kernel.vectors
+// CHECK: scf.for {{.*}} iter_args({{.*}}vector<
+// CHECK: vector.fma
+// CHECK-NOT: linalg.
+func.func @main(%a: tensor<64x100xf32>, %b: tensor<100x96xf32>) -> tensor<64x96xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x100xf32>, tensor<100x96xf32>) -> tensor<64x96xf32>
+  return %0 : tensor<64x96xf32>
+}
+
+// -----
+
+// One row of lhs: rhs is read once, so nothing is packed and no scratch is asked for.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-SAME: (%{{.*}}: memref<1x100xf32>, %{{.*}}: memref<100x96xf32>, %{{.*}}: memref<1x96xf32>)
+// CHECK: vector.fma
+func.func @main(%a: tensor<1x100xf32>, %b: tensor<100x96xf32>) -> tensor<1x96xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<1x100xf32>, tensor<100x96xf32>) -> tensor<1x96xf32>
+  return %0 : tensor<1x96xf32>
+}
+
+// -----
+
+// A product too small to pack stays a plain loop nest.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK: linalg.generic
+// CHECK-NOT: vector.fma
+func.func @main(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>) -> tensor<4x6xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
