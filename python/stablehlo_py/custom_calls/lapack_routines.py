@@ -139,7 +139,7 @@ def _singular_values(name: str, options: Options, letter: str, a: np.ndarray) ->
     if not a.size:
         return ()
     if not np.isfinite(a).all():
-        return a, *_nothing(4), BAD_INPUT
+        return a, *_nothing(3), BAD_INPUT
     mode = options.letter("mode", "A")
     wanted, full = int(mode != "N"), int(mode == "A")
     u, s, vh, info = _of(letter, name)(
