@@ -19,6 +19,7 @@ typedef struct {
     npy_intp bytes;
     int rank;
     npy_intp *shape;
+    Py_ssize_t place; /* of a result: the argument that becomes it, or -1 */
 } array_type;
 
 typedef struct {
@@ -35,6 +36,27 @@ static int matches(PyObject *object, const array_type *type) {
     if (!PyArray_ISCARRAY_RO(array)) return 0; /* contiguous, aligned, of the machine's byte order */
     for (int i = 0; i < type->rank; ++i)
         if (PyArray_DIM(array, i) != type->shape[i]) return 0;
+    return 1;
+}
+
+/* Whether an argument may become a result: it can be written, and no other argument would see it. */
+static int is_apart(PyObject *const *given, void *const *data, Py_ssize_t donor, const entry *entry) {
+    if (!PyArray_ISWRITEABLE((PyArrayObject *)given[donor])) return 0;
+    const char *begin = data[donor], *end = begin + entry->types[donor].bytes;
+    for (Py_ssize_t i = 0; i < entry->arguments; ++i) {
+        const char *other = data[i];
+        if (i != donor && other < end && begin < other + entry->types[i].bytes) return 0;
+    }
+    return 1;
+}
+
+static int takes(const entry *entry, PyObject *const *given, void **data) {
+    for (Py_ssize_t i = 0; i < entry->arguments; ++i) {
+        if (!matches(given[i], entry->types + i)) return 0;
+        data[i] = PyArray_DATA((PyArrayObject *)given[i]);
+    }
+    for (Py_ssize_t i = entry->arguments; i < entry->arguments + entry->results; ++i)
+        if (entry->types[i].place >= 0 && !is_apart(given, data, entry->types[i].place, entry)) return 0;
     return 1;
 }
 
@@ -66,16 +88,20 @@ static PyObject *large_array(const array_type *type) {
     return made;
 }
 
-static PyObject *new_array(const array_type *type) {
+static PyObject *result_array(const array_type *type, PyObject *const *given) {
+    if (type->place >= 0) {
+        Py_INCREF(given[type->place]);
+        return given[type->place];
+    }
     if (type->bytes >= LARGE) return large_array(type);
     Py_INCREF(type->dtype);
     return PyArray_NewFromDescr(&PyArray_Type, type->dtype, type->rank, type->shape, NULL, NULL, 0, NULL);
 }
 
-static PyObject *run(const entry *entry, void **arguments, void **results, PyObject *made) {
+static PyObject *run(const entry *entry, PyObject *const *given, void **arguments, void **results, PyObject *made) {
     const array_type *types = entry->types + entry->arguments;
     for (Py_ssize_t i = 0; i < entry->results; ++i) {
-        PyObject *array = new_array(types + i);
+        PyObject *array = result_array(types + i, given);
         if (!array || PyTuple_SetItem(made, i, array)) return NULL;
         results[i] = PyArray_DATA((PyArrayObject *)array);
     }
@@ -100,16 +126,13 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count) 
     void *few[FEW], **arguments = pointers <= FEW ? few : PyMem_Malloc((size_t)pointers * sizeof *arguments);
     if (!arguments) return PyErr_NoMemory();
     PyObject *returned = NULL;
-    Py_ssize_t fitting = 0;
-    for (; fitting < count && matches(given[fitting], entry->types + fitting); ++fitting)
-        arguments[fitting] = PyArray_DATA((PyArrayObject *)given[fitting]);
-    if (fitting < count) {
+    if (!takes(entry, given, arguments)) {
         Py_INCREF(Py_None);
         returned = Py_None;
     } else {
         PyObject *made = PyTuple_New(entry->results);
         if (made) {
-            returned = run(entry, arguments, arguments + count, made);
+            returned = run(entry, given, arguments, arguments + count, made);
             Py_DECREF(made);
         }
     }
@@ -151,13 +174,14 @@ static int read_type(PyObject *pair, array_type *type) {
     return 0;
 }
 
-/* make(executor, release, arguments, results): the call of an executor, which must outlive it. */
+/* make(executor, release, arguments, results, places): the call of an executor, which must outlive it. */
 static PyObject *make(PyObject *module, PyObject *given) {
     (void)module;
     Py_ssize_t executor;
     int release;
-    PyObject *arguments, *results;
-    if (!PyArg_ParseTuple(given, "npO!O!", &executor, &release, &PyTuple_Type, &arguments, &PyTuple_Type, &results))
+    PyObject *arguments, *results, *places;
+    if (!PyArg_ParseTuple(given, "npO!O!O!", &executor, &release, &PyTuple_Type, &arguments, &PyTuple_Type, &results,
+                          &PyTuple_Type, &places))
         return NULL;
     Py_ssize_t inputs = PyTuple_Size(arguments), count = inputs + PyTuple_Size(results);
     entry *made = PyMem_Calloc(1, sizeof *made + (size_t)count * sizeof *made->types);
@@ -168,7 +192,16 @@ static PyObject *make(PyObject *module, PyObject *given) {
     made->results = count - inputs;
     for (Py_ssize_t i = 0; i < count; ++i) {
         PyObject *pair = i < inputs ? PyTuple_GetItem(arguments, i) : PyTuple_GetItem(results, i - inputs);
+        made->types[i].place = -1;
         if (read_type(pair, made->types + i)) {
+            free_entry(made);
+            return NULL;
+        }
+        if (i < inputs) continue;
+        PyObject *place = PyTuple_GetItem(places, i - inputs);
+        made->types[i].place = place ? PyLong_AsSsize_t(place) : -1;
+        if (PyErr_Occurred() || made->types[i].place >= inputs) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "a place that is no argument");
             free_entry(made);
             return NULL;
         }
@@ -189,7 +222,7 @@ static PyObject *version(PyObject *module, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"make", make, METH_VARARGS, "make(executor, release, arguments, results), the types as (dtype, shape) -> call"},
+    {"make", make, METH_VARARGS, "make(executor, release, arguments, results, places), the types as (dtype, shape) -> call"},
     {"version", version, METH_NOARGS, "shlo_runtime_version() of the library that calls go to"},
     {NULL, NULL, 0, NULL},
 };

@@ -43,7 +43,7 @@ static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
 static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
 static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
 
-int64_t shlo_runtime_version(void) { return 3; }
+int64_t shlo_runtime_version(void) { return 4; }
 
 /* One launch in parts. */
 typedef struct {
@@ -95,10 +95,13 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             code += 7;
             break;
         }
-        case SHLO_COPY:
-            memmove((char *)slots[code[2]] + code[5], (const char *)slots[code[1]] + code[4], (size_t)code[3]);
+        case SHLO_COPY: {
+            char *target = (char *)slots[code[2]] + code[5];
+            const char *source = (const char *)slots[code[1]] + code[4];
+            if (target != source) memmove(target, source, (size_t)code[3]); /* the same where memory was donated */
             code += 6;
             break;
+        }
         case SHLO_FILL:
             memset(slots[code[1]], (int)code[3], (size_t)code[2]);
             code += 4;

@@ -36,12 +36,14 @@ class Options:
     """How to compile; what is not given is the host's own.
 
     executor: "native", or "python" for the slow one that shows each command. threads: how many run one program; None is
-    as STABLEHLO_PY_THREADS says, else one for each core that the process may use.
+    as STABLEHLO_PY_THREADS says, else one for each core that the process may use. donate: numbers of the arguments that
+    a call may overwrite to leave a result there; True for those that the program marks (JAX's `donate_argnums`).
     """
 
     codegen: codegen.CodegenOptions = field(default_factory=codegen.CodegenOptions)
     executor: str = "native"
     threads: int | None = None
+    donate: bool | tuple[int, ...] = False
 
 
 # Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
@@ -84,7 +86,8 @@ def compile(
     clock.lap("load")
     names = ("input", *(stage.name for stage in pipeline.load(target).stages), "llvm-ir", "asm", "program")
     stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))
-    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds)
+    donate = options.donate if isinstance(options.donate, tuple) else program.donors if options.donate else ()
+    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds, donate=donate)
 
 
 def _build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
 
@@ -20,17 +20,18 @@ QUICK = 20_000  # operations, some microseconds: less is not worth to let go of 
 Call = Callable[..., tuple[np.ndarray, ...] | int | None]
 
 
-def call_of(executor: Executor) -> Call | None:
+def call_of(executor: Executor, places: Sequence[int]) -> Call | None:
     """The call of an executor, which must outlive it; None when there is no native entry or executor.
 
-    It takes arrays of numpy's own class, of the exact shapes and dtypes, contiguous and aligned.
+    It takes arrays of numpy's own class, of the exact shapes and dtypes, contiguous and aligned. places: for each
+    result the argument that is to become it, or -1; that array must be writable and overlap no other.
     """
     module = _load()
     if module is None or not isinstance(executor, NativeExecutor):
         return None
     program = executor.program
     types = (tuple((ty.numpy, ty.shape) for ty in side) for side in (program.arguments, program.results))
-    return module.make(executor.handle, not is_quick(program), *types)
+    return module.make(executor.handle, not is_quick(program), *types, tuple(places))
 
 
 def is_quick(program: Program) -> bool:

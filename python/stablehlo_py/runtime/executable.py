@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from stablehlo_py.runtime.donation import places_of_results, sole_owners
 from stablehlo_py.runtime.entry import call_of
 from stablehlo_py.runtime.executor import Executor, NativeExecutor
 from stablehlo_py.runtime.memory import MemoryAnalysis, analyse_memory
@@ -17,7 +18,7 @@ class Executable:
     """A compiled program; calling it is safe from several threads.
 
     signature: the types of arguments and results. stages: the program's text after each stage of compilation, made
-    when asked for. timing: seconds spent in each step of compilation.
+    when asked for. timing: seconds spent in each step of compilation. donate: arguments whose memory results may take.
     """
 
     def __init__(
@@ -28,12 +29,14 @@ class Executable:
         target: str,
         stages: Mapping[str, str],
         timing: Mapping[str, float],
+        donate: Sequence[int] = (),
     ) -> None:
         self.program, self.executor, self.target = program, executor, target
         self.stages, self.timing = stages, dict(timing)
         self._arguments = tuple((ty.shape, ty.numpy) for ty in program.arguments)
         self._results = tuple((ty.shape, ty.numpy) for ty in program.results)
-        self._call = call_of(executor) or _take_none
+        self._places = places_of_results(program, donate)
+        self._call = call_of(executor, self._places) or _take_none
 
     @property
     def signature(self) -> Signature:
@@ -50,14 +53,18 @@ class Executable:
         return analyse_memory(self.program, self.executor.plan, self.executor.threads)
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:  # Any: whatever numpy makes an array of
-        """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not."""
+        """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not.
+
+        Where an argument's memory was donated and a result takes it, the result is that array itself, if numpy's own,
+        writable, contiguous and apart from the others, and a copy else.
+        """
         returned = self._call(*arguments)
         return returned if isinstance(returned, tuple) else self._call_again(returned, arguments)
 
     def _call_again(self, status: int | None, arguments: tuple[Any, ...]) -> tuple[np.ndarray, ...]:  # Any: as above
         """The call after the native entry gave a status, or took none of the arguments as they were."""
         if status is None:
-            arguments = self._arrays(arguments)
+            arguments = sole_owners(self._arrays(arguments), self._places)
             returned = self._call(*arguments)
             if isinstance(returned, tuple):
                 return returned
@@ -65,7 +72,8 @@ class Executable:
         if status is not None:
             assert isinstance(self.executor, NativeExecutor)
             raise self.executor.failure(status)
-        results = tuple(np.empty(shape, dtype) for shape, dtype in self._results)
+        places = zip(self._places, self._results, strict=True)
+        results = tuple(arguments[n] if n >= 0 else np.empty(shape, dtype) for n, (shape, dtype) in places)
         self.executor.run(arguments, results)
         return results
 

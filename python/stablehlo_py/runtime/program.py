@@ -16,7 +16,7 @@ from stablehlo_py.errors import BadInput
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
-MAGIC, VERSION = b"SHLOPROG", 2
+MAGIC, VERSION = b"SHLOPROG", 3
 
 Kind = Literal["argument", "constant", "temporary", "result"]
 KINDS = ("argument", "constant", "temporary", "result")
@@ -39,7 +39,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class ArrayType:
-    """Shape and numpy dtype (by name, ml_dtypes included) of an argument or a result."""
+    """Shape and numpy dtype (by name, ml_dtypes included) of an argument or a result; -1: each call decides."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -57,7 +57,7 @@ class ArrayType:
         return math.prod(self.shape) * self.numpy.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return f"{self.dtype}[{','.join('?' if d == -1 else str(d) for d in self.shape)}]"
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ Command = Launch | Copy | Fill | While | Case | Host
 class Program:
     """Buffers, commands, and what the commands refer to.
 
-    constants: the bytes of each constant, as bytes or as arrays. host_calls: the names of the host functions.
+    constants: the bytes of each constant, as bytes or as arrays. host_calls: the names of the host functions. donors:
+    arguments whose memory, says the program's author, a result may take; whether it does is the caller's choice.
     """
 
     buffers: tuple[Buffer, ...]
@@ -150,6 +151,7 @@ class Program:
     arguments: tuple[ArrayType, ...] = ()
     results: tuple[ArrayType, ...] = ()
     host_calls: tuple[str, ...] = ()
+    donors: tuple[int, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Program) or self._header() != other._header():
@@ -195,6 +197,7 @@ class Program:
                 arguments=tuple(ArrayType(tuple(shape), dtype) for shape, dtype in header["arguments"]),
                 results=tuple(ArrayType(tuple(shape), dtype) for shape, dtype in header["results"]),
                 host_calls=tuple(header["host_calls"]),
+                donors=tuple(header["donors"]),
             )
             if [_size(constant) for constant in constants] != header["constants"]:
                 raise BadInput("the constants of a stored program do not have the sizes that it gives")
@@ -233,6 +236,7 @@ class Program:
             "arguments": [[list(a.shape), a.dtype] for a in self.arguments],
             "results": [[list(r.shape), r.dtype] for r in self.results],
             "host_calls": list(self.host_calls),
+            "donors": list(self.donors),
         }
 
 
@@ -309,6 +313,8 @@ def check_program(program: Program) -> None:
         else:
             continue
         _require(buffer.bytes == held, where, f"has {buffer.bytes} bytes, its {buffer.kind} {held}")
+    for donor in program.donors:
+        _require(0 <= donor < len(program.arguments), "the program", f"donates argument {donor}, which is none")
     _check_commands(program, program.commands, 0)
 
 

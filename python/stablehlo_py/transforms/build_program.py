@@ -94,6 +94,7 @@ class _Builder:
             constants=tuple(self.constants),
             arguments=tuple(_array_type(tensor_type(v.type)) for v in block.arguments),
             results=tuple(_array_type(tensor_type(v.type)) for v in terminator.operands),
+            donors=_donors(main),
             host_calls=tuple(self.host_calls),
         )
 
@@ -280,6 +281,14 @@ class _Builder:
                 scope.commands.append(Copy(source, safe[source], self.size(source)))
         for source, target in moves:
             scope.commands.append(Copy(safe.get(source, source), target, self.size(source)))
+
+
+def _donors(main: ir.Operation) -> tuple[int, ...]:
+    """The arguments that JAX marked as donated."""
+    if "arg_attrs" not in main.attributes:
+        return ()
+    marks = [ir.DictAttr(attributes) for attributes in ir.ArrayAttr(main.attributes["arg_attrs"])]
+    return tuple(i for i, mark in enumerate(marks) if "tf.aliasing_output" in mark or "jax.buffer_donor" in mark)
 
 
 def _array_type(ty: TensorType) -> ArrayType:
