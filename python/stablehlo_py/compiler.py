@@ -6,6 +6,7 @@ read the program -> run the target's pipeline, stage by stage -> build the Progr
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,16 +14,20 @@ from typing import Any
 
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
+from stablehlo_py.core.types import TensorType
 from stablehlo_py.custom_calls.host import host_functions
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
 from stablehlo_py.reading import read_module
-from stablehlo_py.runtime.executable import Executable, Stages
+from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
+from stablehlo_py.runtime.executable import Executable, Signature, Stages
 from stablehlo_py.runtime.executor import make_executor
-from stablehlo_py.runtime.program import Program, constant_bytes
+from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.hlo_specialize import OpenProgram, open_program, specialize
+from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
 
@@ -49,8 +54,8 @@ class Options:
 # Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
 def compile(
     source: Any, target: str = "cpu", *, cache: bool | Cache = True, options: Options | None = None
-) -> Executable:
-    """Compile a StableHLO program.
+) -> Executable | DynamicExecutable:
+    """Compile a StableHLO program; one with symbolic dimensions is compiled when it is called, for the call's shapes.
 
     source: a path, MLIR text, MLIR bytecode or a StableHLO artifact as bytes, a `jax.export.Exported`, the result of
     `jax.jit(f).lower(...)`, or a module of the bindings. cache: whether what was compiled before, by this or another
@@ -66,13 +71,25 @@ def compile(
     clock = _Clock()
     key = _program_key(source, target, options) if store else ""
     parts = _stored(store, key) if store and key else None
-    if parts is None:
-        program, objects = _build(source, target, options, store, clock)
-        if store and key:
-            store.put("program", key, pack([program.to_bytes(), *objects]))
-    else:
-        program, objects = parts
+    if parts is not None:
         clock.lap("cache")
+        return _load(source, target, options, parts, clock)
+    with borrowed_context() as context:
+        module = read_module(source, context)
+        clock.lap("read")
+        if (program := open_program(module.operation)) is not None:
+            return _open(program, bytecode(module), target, options, store)
+        parts = _build(module, target, options, store, clock)
+    if store and key:
+        store.put("program", key, pack([parts[0].to_bytes(), *parts[1]]))
+    return _load(source, target, options, parts, clock)
+
+
+Parts = tuple[Program, list[bytes]]  # the Program and an object for each of its kernels
+
+
+def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Clock) -> Executable:  # Any: as in compile
+    program, objects = parts
     code = codegen.Code(objects)
     calls = host_functions(program.host_calls)
     executor = make_executor(
@@ -90,24 +107,47 @@ def compile(
     return Executable(program, executor, target=target, stages=stages, timing=clock.seconds, donate=donate)
 
 
-def _build(
-    source: Any, target: str, options: Options, store: Cache | None, clock: _Clock
-) -> tuple[Program, list[bytes]]:
-    """The Program and an object for each of its kernels."""
-    with borrowed_context() as context:
-        module = read_module(source, context)
-        clock.lap("read")
-        plan = pipeline.load(target)
-        main = _Saved()
-        pipeline.run(plan, module.operation, on_stage=main.after_stage)
-        clock.lap("passes")
-        symbols = {ir.StringAttr(f.operation.attributes["sym_name"]).value: f.operation for f in module.body.operations}
-        kernels = {name: f for name, f in symbols.items() if KERNEL in f.attributes}
-        program = build_program(main.function, {name: _info(f) for name, f in kernels.items()})
-        clock.lap("program")
-        if sum(constant_bytes(constant).nbytes for constant in program.constants) > SMALL:
-            forget_context(context)
-        texts = [codegen.llvm_ir_of(kernels[kernel.name], symbols) for kernel in program.kernels]
+def _open(program: OpenProgram, module: bytes, target: str, options: Options, store: Cache | None) -> DynamicExecutable:
+    """What compiles a program with symbolic dimensions for the shapes of each call; `module` is its bytecode."""
+    signature = Signature(*(tuple(_array_type(ty) for ty in side) for side in (program.arguments, program.results)))
+
+    def compile_for(shapes: Shapes) -> Executable:
+        with new_context() as context, ir.Location.unknown():
+            specialized = ir.Module.parse(module, context)
+            specialize(specialized.operation, shapes.shapes, shapes.arrays(signature))
+            HloStaticShapes().run(specialized.operation)
+            static = bytecode(specialized)
+        executable = compile(static, target, cache=store or False, options=options)
+        assert isinstance(executable, Executable)  # nothing of a specialized program is open
+        return executable
+
+    return DynamicExecutable(signature, program.by_value, compile_for, target=target)
+
+
+def _array_type(ty: TensorType) -> ArrayType:
+    return ArrayType(ty.shape, ty.element.dtype.name)
+
+
+def bytecode(module: ir.Module) -> bytes:
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def _build(module: ir.Module, target: str, options: Options, store: Cache | None, clock: _Clock) -> Parts:
+    """Run the pipeline over a module, and make code of its kernels."""
+    context = module.context
+    plan = pipeline.load(target)
+    main = _Saved()
+    pipeline.run(plan, module.operation, on_stage=main.after_stage)
+    clock.lap("passes")
+    symbols = {ir.StringAttr(f.operation.attributes["sym_name"]).value: f.operation for f in module.body.operations}
+    kernels = {name: f for name, f in symbols.items() if KERNEL in f.attributes}
+    program = build_program(main.function, {name: _info(f) for name, f in kernels.items()})
+    clock.lap("program")
+    if sum(constant_bytes(constant).nbytes for constant in program.constants) > SMALL:
+        forget_context(context)
+    texts = [codegen.llvm_ir_of(kernels[kernel.name], symbols) for kernel in program.kernels]
     objects = [_object(text, options, store) for text in texts]
     clock.lap("codegen")
     return program, objects

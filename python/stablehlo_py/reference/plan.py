@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stablehlo_py.core.quantization import stored_type
 from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.core.types import TensorType
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.errors import BadInput, UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.pointwise import POINTWISE
-from stablehlo_py.ops.evaluate.quantized import on_quantized, stored_type
+from stablehlo_py.ops.evaluate.quantized import on_quantized
 
 TERMINATORS = frozenset({"func.return", "stablehlo.return"})
 

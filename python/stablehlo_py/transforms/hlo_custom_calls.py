@@ -37,6 +37,19 @@ class HloCustomCalls(Pass):
             call.attributes[EFFECT] = ir.BoolAttr.get(declared or function.has_side_effect, call.context)
 
 
+def keep_effects(module: ir.Operation) -> None:
+    """Say of calls whose function has an effect that they have one, before passes drop what nothing uses."""
+    found: list[ir.Operation] = []
+    walk(module, lambda inner: found.append(inner) if inner.name == NAME else None)
+    if not found:
+        return
+    known = set(custom_calls.registered_names())
+    for call in found:
+        name = target_of(call)
+        if name in known and custom_calls.find(name).has_side_effect:
+            call.attributes[EFFECT] = ir.BoolAttr.get(True, call.context)
+
+
 def _with_flat_results(call: ir.Operation) -> ir.Operation:
     """The call, with the elements of the tuple that it gives as results of their own."""
     if len(call.results) != 1 or not isinstance(call.results[0].type, ir.TupleType):

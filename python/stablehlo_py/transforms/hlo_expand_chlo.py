@@ -27,6 +27,7 @@ class HloExpandChlo(Pass):
     """Expand chlo ops and composites, except those in KEEP, which stay or become chlo ops."""
 
     name: ClassVar[str] = "hlo-expand-chlo"
+    chlo: bool = True  # else only composites: before shapes are known, chlo ops are easier than what they expand to
 
     def run(self, op: ir.Operation) -> None:
         found: dict[str, list[ir.Operation]] = {"composite": [], "call": [], "chlo": []}
@@ -49,7 +50,9 @@ class HloExpandChlo(Pass):
                 kept.append(_replace(composite, name, _entries(composite.attributes.get("composite_attributes"))))
             else:
                 is_left = True
-        passes = ["stablehlo-legalize-composite-to-call"] * is_left + ["chlo-legalize-to-stablehlo"] * bool(chlo)
+        passes = ["stablehlo-legalize-composite-to-call"] * is_left + ["chlo-legalize-to-stablehlo"] * bool(
+            chlo and self.chlo
+        )
         # A decomposition that is called may itself use chlo ops: they were found by the same walk.
         if not passes:
             return

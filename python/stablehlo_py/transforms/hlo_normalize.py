@@ -7,14 +7,16 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.transforms.hlo_custom_calls import keep_effects
 from stablehlo_py.transforms.hlo_deprecated import HloDeprecated
 from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
 from stablehlo_py.transforms.hlo_inline import HloInline
+from stablehlo_py.transforms.hlo_quantized import HloQuantized
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.hlo_tuples import HloTuples
 
 # Composites first: their decompositions are functions, which inlining brings in.
-STEPS = (HloExpandChlo(), HloInline(), HloTuples(), HloStaticShapes(), HloDeprecated())
+STEPS = (HloExpandChlo(), HloInline(), HloTuples(), HloStaticShapes(), HloQuantized(), HloDeprecated())
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class HloNormalize(Pass):
     name: ClassVar[str] = "hlo-normalize"
 
     def run(self, op: ir.Operation) -> None:
+        keep_effects(op)
         for step in STEPS:
             step.run(op)
         with op.context:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +14,9 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
+from stablehlo_py.transforms.hlo_fold_shapes import fold_shapes
 from stablehlo_py.transforms.hlo_inline import find_main
+from stablehlo_py.transforms.shape_operands import is_dynamic
 
 DYNAMIC_OPS = {
     f"stablehlo.{name}"
@@ -29,6 +32,8 @@ DYNAMIC_OPS = {
         "set_dimension_size",
     )
 }
+REFINE = ("stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
+ASSERTIONS = "func.func(stablehlo-check-shape-assertions)"
 _NO_CRASH = {"tensor.extract", "linalg.generic"}  # the C++ pass that folds shape ops crashes on programs with these
 
 
@@ -45,18 +50,10 @@ class HloStaticShapes(Pass):
             return
         _refuse_dynamic_arguments(find_main(op))
         passes = ["func.func(shape-legalize-to-stablehlo)"] if has_shape_ops and not names & _NO_CRASH else []
-        passes += ["stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)"]
-        passes += ["func.func(stablehlo-check-shape-assertions)"]
-        try:
-            with op.context:
-                PassManager.parse(f"builtin.module({','.join(passes)})").run(op)
-        except ir.MLIRError as error:
-            said = [diagnostic.message.splitlines()[0] for diagnostic in error.error_diagnostics]
-            raise BadInput(
-                f"shapes cannot be made static: {said[0] if said else 'the program is dynamic'}",
-                where=place(find_main(op)),
-                hint="export the program with concrete shapes",
-            ) from None
+        _run(op, [*passes, *REFINE])
+        while fold_shapes(op):  # what the C++ passes do not fold, such as ceil and divide of floats
+            _run(op, REFINE)
+        _run(op, [ASSERTIONS])
         _take_shape_from_result(op)
         _, dynamic = _survey(op)
         if dynamic:
@@ -65,6 +62,21 @@ class HloStaticShapes(Pass):
                 where=place(dynamic[0]),
                 hint="export the program with concrete shapes",
             )
+
+
+def _run(module: ir.Operation, passes: Sequence[str]) -> None:
+    try:
+        with module.context:
+            PassManager.parse(f"builtin.module({','.join(passes)})").run(module)
+    except ir.MLIRError as error:
+        said = [diagnostic.message.splitlines()[0] for diagnostic in error.error_diagnostics]
+        raise BadInput(
+            said[0]
+            if ASSERTIONS in passes and said
+            else f"shapes do not fit together: {said[0] if said else 'which of them is not said'}",
+            where=place(find_main(module)),
+            hint="check the dimensions of the arguments against what the program was exported for",
+        ) from None
 
 
 # What a dynamic op is called once its result type says the shape that its last operand computes.
@@ -98,12 +110,6 @@ def _take_shape_from_result(module: ir.Operation) -> None:
             )
         op.results[0].replace_all_uses_with(static.results[0])
         op.erase()
-
-
-def is_dynamic(ty: ir.Type) -> bool:
-    if isinstance(ty, ir.RankedTensorType):
-        return not ty.has_static_shape
-    return isinstance(ty, ir.UnrankedTensorType)
 
 
 def _survey(module: ir.Operation) -> tuple[set[str], list[ir.Operation]]:

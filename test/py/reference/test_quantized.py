@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from reference.judges import one, run
 
+from stablehlo_py.core.quantization import quantization
 from stablehlo_py.core.types import element_type
 from stablehlo_py.errors import BadInput
-from stablehlo_py.ops.evaluate.quantized import quantization
 
 
 def round_trip(element: str, x: np.ndarray) -> list[float]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stablehlo_py.core.quantization import quantization_of
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.elementwise import maximum, minimum
 from stablehlo_py.ops.evaluate.numeric import element_of, narrow, wide
@@ -48,7 +49,7 @@ _ON_BOOLEANS = {
 def known_body(block: ir.Block, dtype: np.dtype) -> Known | None:
     """The operation that a body of two scalar arguments is, if it is just that."""
     operations = list(block.operations)
-    if len(operations) != 2 or len(block.arguments) != 2:
+    if len(operations) != 2 or len(block.arguments) != 2 or quantization_of(block.arguments[0].type):
         return None
     body, end = operations
     first, second = block.arguments

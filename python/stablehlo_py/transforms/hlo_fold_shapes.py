@@ -1,0 +1,103 @@
+"""Shape computations with known operands, done now: by the rules that the reference interpreter uses.
+
+%0 = get_dimension_size %x, dim = 0 : (tensor<3x4xf32>)     ->   constant 3
+%1 = divide %0, constant 2; %2 = ceil ...                   ->   constants
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.registry import evaluate
+from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.mlir import ir
+from stablehlo_py.reading.annotations import walk
+from stablehlo_py.reading.constants import elements
+from stablehlo_py.transforms.hlo_inline import find_main
+from stablehlo_py.transforms.shape_operands import is_dynamic, shape_slice
+
+MAX_SIZE = 64  # shapes are short; what is longer is data
+_STAYS = {"stablehlo.constant", "stablehlo.custom_call", "stablehlo.rng", "stablehlo.rng_bit_generator"}
+
+
+@dataclass(frozen=True)
+class HloFoldShapes(Pass):
+    """Fold what computes shapes, where its operands are constants."""
+
+    name: ClassVar[str] = "hlo-fold-shapes"
+
+    def run(self, op: ir.Operation) -> None:
+        fold_shapes(op)
+
+
+def fold_shapes(module: ir.Operation) -> bool:
+    """Fold shape computations; whether there was one to fold."""
+    import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules
+
+    main = find_main(module)
+    operations, _ = shape_slice(main)
+    ordered: list[ir.Operation] = []
+    walk(main, lambda op: ordered.append(op) if op in operations else None)
+    folded = False
+    for op in ordered:
+        values = _values(op)
+        if values is None:
+            continue
+        for result, value in zip(list(op.results), values, strict=True):
+            result.replace_all_uses_with(_constant(op, value, tensor_type(result.type)))
+        op.erase()
+        folded = True
+    return folded
+
+
+def _values(op: ir.Operation) -> tuple[np.ndarray, ...] | None:
+    """The values of an op's results, or None where they cannot be known."""
+    if op.name == "stablehlo.get_dimension_size":
+        size = ir.RankedTensorType(op.operands[0].type).shape
+        dimension = ir.IntegerAttr(op.attributes["dimension"]).value
+        if ir.RankedTensorType(op.operands[0].type).is_dynamic_dim(dimension):
+            return None
+        return (np.asarray(size[dimension], tensor_type(op.results[0].type).element.dtype),)
+    if op.name in _STAYS or len(op.regions) or any(is_dynamic(r.type) for r in op.results):
+        return None
+    if not all(_is_small_constant(operand) for operand in op.operands):
+        return None
+    rule = evaluate.find(op.name)
+    if rule is None or any(tensor_type(r.type).size > MAX_SIZE for r in op.results):
+        return None
+    with np.errstate(all="ignore"):
+        made = rule(view(op), *[np.array(_elements(operand)) for operand in op.operands])
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _is_small_constant(value: ir.Value) -> bool:
+    owner = value.owner
+    return (
+        not isinstance(owner, ir.Block)
+        and owner.operation.name == "stablehlo.constant"
+        and tensor_type(value.type).size <= MAX_SIZE
+    )
+
+
+def _elements(value: ir.Value) -> np.ndarray:
+    constant = view(value.owner)
+    assert isinstance(constant, Constant)
+    return constant.value
+
+
+def _constant(op: ir.Operation, value: np.ndarray, ty: TensorType) -> ir.Value:
+    return constant_before(op, value, ty)
+
+
+def constant_before(op: ir.Operation, value: np.ndarray, ty: TensorType) -> ir.Value:
+    """A constant in front of an op."""
+    data = np.frombuffer(np.ascontiguousarray(value.astype(ty.element.dtype)).tobytes(), np.uint8)
+    with ir.InsertionPoint(op), op.location:
+        return ir.Operation.create(
+            "stablehlo.constant", results=[ty.mlir], attributes={"value": elements(data, ty.mlir)}
+        ).results[0]

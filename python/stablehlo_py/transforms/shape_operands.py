@@ -1,0 +1,101 @@
+"""What decides the shapes of a program with symbolic dimensions: the shapes of its arguments, and some of their values.
+
+main(%n : tensor<i64>, %x : tensor<?x4xf32>) { ... dynamic_iota(reshape %n) : tensor<?xf32> ... }: argument 0 by its value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stablehlo_py.mlir import ir
+from stablehlo_py.reading.annotations import walk
+
+# The operands that say a shape or a position that must be known: of some ops only where the result type does not.
+_ONLY_IF_DYNAMIC = {
+    "stablehlo.dynamic_broadcast_in_dim": (1,),
+    "stablehlo.dynamic_iota": (0,),
+    "stablehlo.dynamic_reshape": (1,),
+    "stablehlo.set_dimension_size": (1,),
+}
+_ALWAYS = {
+    "stablehlo.dynamic_conv": (2,),
+    "stablehlo.dynamic_gather": (2,),
+    "stablehlo.dynamic_pad": (2, 3, 4),
+    "stablehlo.real_dynamic_slice": (1, 2, 3),
+}
+_NEEDS_NO_VALUE = {"stablehlo.get_dimension_size", "shape.shape_of", "tensor.dim"}
+ASSERTION = "shape_assertion"
+
+
+def is_dynamic(ty: ir.Type) -> bool:
+    if isinstance(ty, ir.RankedTensorType):
+        return not ty.has_static_shape
+    return isinstance(ty, ir.UnrankedTensorType)
+
+
+def has_dynamic_shapes(module: ir.Operation) -> bool:
+    """Whether anything in the module has a shape that is not in its type, or takes a shape as an operand."""
+    found = False
+
+    def visit(op: ir.Operation) -> None:
+        nonlocal found
+        found = found or op.name in _ALWAYS or any(is_dynamic(value.type) for value in _defined(op))
+
+    walk(module, visit)
+    return found
+
+
+def _defined(op: ir.Operation) -> Iterator[ir.Value]:
+    yield from op.results
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.arguments
+
+
+def shape_operands(op: ir.Operation) -> list[ir.Value]:
+    """The operands of an op that must be constant before the program can be compiled."""
+    wanted = _ALWAYS.get(op.name, ())
+    if op.name in _ONLY_IF_DYNAMIC and is_dynamic(op.results[0].type):
+        wanted = _ONLY_IF_DYNAMIC[op.name]
+    if op.name == "stablehlo.custom_call":
+        if "indices_of_shape_operands" in op.attributes and any(is_dynamic(r.type) for r in op.results):
+            wanted = tuple(int(i) for i in ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"]))
+        elif ir.StringAttr(op.attributes["call_target_name"]).value == ASSERTION:
+            wanted = tuple(range(len(op.operands)))
+    return [op.operands[index] for index in wanted]
+
+
+def shape_slice(function: ir.Operation) -> tuple[set[ir.Operation], set[int]]:
+    """The ops that compute shapes, and the arguments of the function whose values they compute them from."""
+    operations: set[ir.Operation] = set()
+    arguments: set[int] = set()
+    entry = function.regions[0].blocks[0]
+    waiting: list[ir.Value] = []
+    walk(function, lambda op: waiting.extend(shape_operands(op)))
+    seen: set[ir.Value] = set()
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value.owner, ir.Block):
+            if value.owner == entry:
+                arguments.add(ir.BlockArgument(value).arg_number)
+            else:  # of a loop or a branch: whatever goes into the op that has the region
+                waiting += list(value.owner.owner.operands)
+            continue
+        op = value.owner.operation
+        operations.add(op)
+        if op.name in _NEEDS_NO_VALUE:
+            continue
+        waiting += list(op.operands)
+        _inside(op, waiting.append)
+    return operations, arguments
+
+
+def _inside(op: ir.Operation, add: Callable[[ir.Value], None]) -> None:
+    """What the regions of an op give back."""
+    for region in op.regions:
+        for block in region.blocks:
+            for value in list(block.operations)[-1].operands:
+                add(value)
