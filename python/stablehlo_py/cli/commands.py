@@ -46,6 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for i, result in enumerate(results):
         print(f"result {i}: {describe(result)}")
+    if arguments.profile and arguments.target == "cpu":
+        from stablehlo_py.cli.bench import profiled
+
+        print(profiled(call, inputs, arguments.trace))
     print(f"compiled in {seconds['compile_s']:.3f} s, ran in {seconds['run_s'] * 1e3:.3f} ms on {arguments.target}")
     return 0
 

@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 an error in the input, 2 wrong usage, 3 results that do no
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from stablehlo_py.cli import report as report_command
 from stablehlo_py.errors import CompileError
 
 OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
+_MODULES = {"bench": "bench"}  # commands that have a file of their own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +50,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--target", default="cpu", choices=("cpu", "tpu"), help="where it runs; tpu is a simulator")
     run.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     run.add_argument("-o", dest="output", metavar="OUT.npz", help="keep the results as out0, out1, ...")
+    run.add_argument("--profile", action="store_true", help="also show the time of each kernel (cpu)")
+    run.add_argument("--trace", default="", metavar="OUT.json", help="with --profile: a Chrome trace of the kernels")
     run.set_defaults(command=_lazily("run"))
+
+    bench = commands.add_parser("bench", help="time a program against what this machine can do")
+    _program(bench)
+    _inputs(bench)
+    bench.add_argument("--seconds", type=float, default=1.0, help="how long to call it (default 1)")
+    bench.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    bench.set_defaults(command=_lazily("bench"))
 
     check = commands.add_parser("check", help="compare the CPU target with the reference interpreter")
     _program(check)
@@ -105,9 +116,8 @@ def _lazily(name: str) -> Callable[[argparse.Namespace], int]:
     """The command of a module that is imported only when it runs."""
 
     def command(arguments: argparse.Namespace) -> int:
-        from stablehlo_py.cli import commands
-
-        return getattr(commands, name)(arguments)
+        module = importlib.import_module(f"stablehlo_py.cli.{_MODULES.get(name, 'commands')}")
+        return getattr(module, name)(arguments)
 
     return command
 

@@ -8,6 +8,7 @@ from stablehlo_py.ops import constant_iota as constant_iota
 from stablehlo_py.ops import contraction as contraction
 from stablehlo_py.ops import convert as convert
 from stablehlo_py.ops import convolution as convolution
+from stablehlo_py.ops import cost as cost
 from stablehlo_py.ops import elementwise as elementwise
 from stablehlo_py.ops import fft as fft
 from stablehlo_py.ops import indexing as indexing

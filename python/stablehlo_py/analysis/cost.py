@@ -1,0 +1,95 @@
+"""The cost of a whole program: its ops added up, loops by their trip count where it can be read off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.mlir import ir
+from stablehlo_py.ops.cost import Cost, cost_of
+
+
+@dataclass(frozen=True)
+class ProgramCost:
+    """total, and each op's share, largest flops first; unknown_loops: while loops counted once for want of a count."""
+
+    total: Cost
+    by_op: dict[str, Cost]
+    unknown_loops: int
+
+
+def program_cost(main: ir.Operation) -> ProgramCost:
+    """The cost of a function on StableHLO without calls."""
+    counter = _Counter()
+    counter.block(main.regions[0].blocks[0], 1)
+    by_op = dict(sorted(counter.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes)))
+    return ProgramCost(sum(by_op.values(), Cost()), by_op, counter.unknown_loops)
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.by_op: dict[str, Cost] = {}
+        self.unknown_loops = 0
+
+    def block(self, block: ir.Block, times: int) -> None:
+        for operation in block.operations:
+            op = operation.operation
+            if op.name == "stablehlo.while":
+                trips = trip_count(op)
+                self.unknown_loops += trips is None
+                for region in op.regions:
+                    self.block(region.blocks[0], times * (1 if trips is None else trips))
+            elif op.name in ("stablehlo.if", "stablehlo.case"):
+                # the costliest branch stands for all
+                branches = []
+                for region in op.regions:
+                    inner = _Counter()
+                    inner.block(region.blocks[0], times)
+                    branches.append(inner)
+                self.take(max(branches, key=lambda b: sum(c.flops + c.bytes for c in b.by_op.values())))
+            elif op.name not in ("func.return", "stablehlo.return"):
+                self.add(op.name, cost_of(view(op)).times(times))
+
+    def add(self, name: str, cost: Cost) -> None:
+        self.by_op[name] = self.by_op.get(name, Cost()) + cost
+
+    def take(self, other: _Counter) -> None:
+        self.unknown_loops += other.unknown_loops
+        for name, cost in other.by_op.items():
+            self.add(name, cost)
+
+
+def trip_count(loop: ir.Operation) -> int | None:
+    """Steps of `while i < n` where i starts at a constant and grows by a constant; None for anything else."""
+    condition, body = (region.blocks[0] for region in loop.regions)
+    (predicate,) = condition.operations[len(condition.operations) - 1].operands
+    compare = _maker(predicate)
+    if compare is None or compare.name != "stablehlo.compare" or view(compare).enum("comparison_direction") != "LT":
+        return None
+    counter, bound = compare.operands
+    if counter not in list(condition.arguments):
+        return None
+    number = list(condition.arguments).index(counter)
+    following = _maker(body.operations[len(body.operations) - 1].operands[number])
+    if following is None or following.name != "stablehlo.add":
+        return None
+    steps = [_number(v) for v in following.operands if v != body.arguments[number]]
+    start, end = _number(loop.operands[number]), _number(bound)
+    if len(steps) != 1 or start is None or end is None or not steps[0] or steps[0] < 0:
+        return None
+    return max(-(-(end - start) // steps[0]), 0)
+
+
+def _maker(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _number(value: ir.Value) -> int | None:
+    maker = _maker(value)
+    if maker is None or maker.name != "stablehlo.constant":
+        return None
+    constant = view(maker)
+    assert isinstance(constant, Constant)
+    if constant.type.size != 1 or not constant.type.element.is_integer:
+        return None
+    return int(constant.value.reshape(-1)[0])
