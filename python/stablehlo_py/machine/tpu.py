@@ -87,6 +87,11 @@ class Chip:
         return room * self.cores
 
     @property
+    def vmem_bytes_per_second(self) -> float:
+        """Within the VMEM of one core: [book] about 22 times HBM."""
+        return 22 * self.hbm_bytes_per_second
+
+    @property
     def hbm_bytes_per_cycle(self) -> float:
         """Of one core, as calibrated."""
         return self.hbm_bytes_per_second * self.calibration.hbm_efficiency / self.clock_hz

@@ -24,6 +24,7 @@ from stablehlo_py.simulator import events, units
 from stablehlo_py.simulator import program as p
 
 FULL_STEPS = 256  # programs with at most so many innermost steps are run whole
+FEW_STEPS = 2500  # and those with at most so many when the first short runs are not like the whole
 SHORT_TRIPS = 3  # trips of a long loop that are run, and one more to find the time of a trip
 CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut short to stand for the whole
 
@@ -53,58 +54,67 @@ def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Time
     if exact or steps <= FULL_STEPS:
         commands = _Commands(program, chip, {}).commands
         spans = events.simulate(commands, chip.calibration.overlap_rate)
-        cycles, busy, moved = _totals(spans)
-        return Timed(launch + cycles, busy, moved, tuple(spans))
+        return Timed(launch + _end(spans), *_work(commands), tuple(spans))
     return _extrapolate(program, chip, loops, launch)
 
 
-def _totals(spans: Sequence[events.Span]) -> tuple[float, dict[str, float], float]:
-    busy: dict[str, float] = dict.fromkeys(events.UNITS, 0.0)
-    for span in spans:
-        busy[events.UNITS[span.command.unit]] += span.command.work
-    moved = float(sum(span.command.bytes for span in spans if span.command.unit in events.HBM_UNITS))
-    return max((span.end for span in spans), default=0.0), busy, moved
+def _work(commands: Sequence[events.Command]) -> tuple[dict[str, float], float]:
+    """Cycles of work on each unit, and the bytes that go over the HBM."""
+    busy = dict.fromkeys(events.UNITS, 0.0)
+    moved = 0.0
+    for command in commands:
+        busy[events.UNITS[command.unit]] += command.work
+        if command.unit in events.HBM_UNITS:
+            moved += command.bytes
+    return busy, moved
+
+
+def _end(spans: Sequence[events.Span]) -> float:
+    return max((span.end for span in spans), default=0.0)
 
 
 def _extrapolate(program: p.Program, chip: Chip, loops: list[p.Loop], launch: float) -> Timed:
     """The whole from runs cut short, or by a whole run where none that is short is like it."""
     trips = SHORT_TRIPS
     long = [(loop, d) for loop in loops for d, bound in enumerate(loop.bounds) if bound > SHORT_TRIPS + 1]
-    while any(loop.bounds[d] > trips + 1 for loop, d in long):
-        result, alike = _from_corners(program, chip, long, trips)
-        if alike:
+    steps = math.prod(loop.trips for loop in loops)
+    while any(loop.bounds[d] > trips + 1 for loop, d in long) and (trips <= 2 * SHORT_TRIPS or steps > FEW_STEPS):
+        result = _from_corners(program, chip, long, trips)
+        if result is not None:
             return replace(result, cycles=launch + result.cycles)
         trips *= 2
     return time_program(program, chip, exact=True)
 
 
-def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]], trips: int) -> tuple[Timed, bool]:
+def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]], trips: int) -> Timed | None:
     """Multilinear in the trip counts of the long loops: a run for each corner of (trips, one more).
 
-    Also whether the short runs are held up by what holds up the whole.
+    None where the short runs are not held up by what holds up the whole.
     """
     few = [min(trips, loop.bounds[d] - 1) for loop, d in long]
-    cycles, moved = 0.0, 0.0
-    busy: dict[str, float] = dict.fromkeys(events.UNITS, 0.0)
-    spans: tuple[events.Span, ...] = ()
-    held_up: list[tuple[str, bool]] = []
+    weights: list[float] = []
+    corners: list[list[events.Command]] = []
     for corner in itertools.product((0, 1), repeat=len(long)):
         cut = {(id(loop), d): few[i] + corner[i] for i, (loop, d) in enumerate(long)}
-        weight = math.prod(
-            (loop.bounds[d] - few[i]) if corner[i] else 1.0 - (loop.bounds[d] - few[i])
-            for i, (loop, d) in enumerate(long)
-        )
-        run = events.simulate(_Commands(program, chip, cut).commands, chip.calibration.overlap_rate)
-        corner_cycles, corner_busy, corner_moved = _totals(run)
-        cycles += weight * corner_cycles
-        moved += weight * corner_moved
-        for unit, value in corner_busy.items():
-            busy[unit] += weight * value
-        held_up.append(_bottleneck(corner_busy))
-        spans = tuple(run)
+        beyond = [loop.bounds[d] - few[i] for i, (loop, d) in enumerate(long)]
+        weights.append(math.prod(b if up else 1.0 - b for b, up in zip(beyond, corner, strict=True)))
+        corners.append(_Commands(program, chip, cut).commands)
+    # Work is linear in the trips without any condition.
+    busy, moved = _weighted(weights, [_work(commands) for commands in corners])
     whole, _ = _bottleneck(busy)
-    alike = all(resource == whole and clear for resource, clear in held_up)
-    return Timed(cycles, busy, moved, spans, whole=False), alike
+    held_up = [_bottleneck(_work(commands)[0]) for commands in corners]
+    if any(resource != whole or not clear for resource, clear in held_up):
+        return None
+    runs = [events.simulate(commands, chip.calibration.overlap_rate) for commands in corners]
+    cycles = sum(weight * _end(run) for weight, run in zip(weights, runs, strict=True))
+    return Timed(cycles, busy, moved, tuple(runs[-1]), whole=False)
+
+
+def _weighted(weights: list[float], work: list[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
+    busy = {
+        unit: sum(weight * own[unit] for weight, (own, _) in zip(weights, work, strict=True)) for unit in events.UNITS
+    }
+    return busy, sum(weight * moved for weight, (_, moved) in zip(weights, work, strict=True))
 
 
 def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:
@@ -257,9 +267,11 @@ class _Commands:
     def way(self, node: p.DmaStart, moved: int) -> tuple[int, float]:
         """The queue of a transfer and its cycles alone."""
         issue = self.chip.dma_issue_cycles
-        if node.large.space == "cmem":
-            return events.DMA_CMEM, issue + moved * self.chip.clock_hz / self.chip.cmem_bytes_per_second
-        return events.DMA_IN if node.inward else events.DMA_OUT, issue + moved / self.chip.hbm_bytes_per_cycle
+        if node.large.space == "hbm":
+            return events.DMA_IN if node.inward else events.DMA_OUT, issue + moved / self.chip.hbm_bytes_per_cycle
+        speeds = {"cmem": self.chip.cmem_bytes_per_second, "vmem": self.chip.vmem_bytes_per_second}
+        work = issue + moved * self.chip.clock_hz / speeds[node.large.space]
+        return events.LOCAL_IN if node.inward else events.LOCAL_OUT, work
 
     def passes(self, loop: p.Loop) -> None:
         push, matmul = loop.body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
 
@@ -188,3 +189,14 @@ def test_results_of_a_loop_are_inputs():
     program = compile_text(text)
     assert len(program.kernels) == 2
     np.testing.assert_array_equal(program(x)[0], -(x**4))
+
+
+def test_too_little_vmem_is_said():
+    with pytest.raises(CompileError, match="do not fit into 1000 bytes of VMEM"):
+        compile_text(SOFTMAX, vmem_limit=1000)
+    with pytest.raises(CompileError, match="no blocks of a 66x200x70 product fit into 1000 bytes"):
+        compile_text(EPILOGUE, vmem_limit=1000)
+    with pytest.raises(CompileError, match="chip 'v1' is not known"):
+        compile_text(SOFTMAX, chip="v1")
+    with pytest.raises(CompileError, match="precision 'some' is not known"):
+        compile_text(SOFTMAX, precision="some")

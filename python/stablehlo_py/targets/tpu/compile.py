@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stablehlo_py.core import pipeline
+from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
@@ -23,6 +24,7 @@ from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
 from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
+from stablehlo_py.targets.tpu.mxu_memory_spaces import MxuMemorySpaces
 from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
 from stablehlo_py.targets.tpu.report import Report, WhatIf, kernel_report
 
@@ -49,7 +51,9 @@ class TpuProgram:
         self._source, self.module, self.options, self._notes = source, module, options, notes
         with module.context:
             self._host = Host(module)
-            self._kernels = [read_kernel(op) for op in emit.operations_named(module.operation, "mxu.kernel")]
+            kernels = emit.operations_named(module.operation, "mxu.kernel")
+            self._kernels = [read_kernel(op) for op in kernels]
+            self._prefetched = [_prefetched(op) for op in kernels]
             self._host_ops = collections.Counter(_host_ops(module.operation))
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -71,7 +75,7 @@ class TpuProgram:
             peak_flops=machine.peak_flops,
             hbm_bytes_per_second=machine.hbm_bytes_per_second * machine.cores,
             vmem_limit=machine.vmem_for_blocks(self.options.vmem_limit),
-            kernels=tuple(kernel_report(kernel) for kernel in self._kernels),
+            kernels=tuple(map(kernel_report, self._kernels, self._prefetched)),
             host=dict(self._host_ops),
             notes=self._notes,
             what_if=tuple(self._on(name) for name in CHIPS) if what_if else (),
@@ -108,6 +112,7 @@ def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipe
         MxuTiles.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuKernels.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuDoubleBuffer.name: f"vmem-limit={options.vmem_limit}",
+        MxuMemorySpaces.name: f"vmem-limit={options.vmem_limit}",
     }
     stages = tuple(
         replace(stage, steps=tuple(replace(s, options=given.get(s.name, s.options)) for s in stage.steps))
@@ -128,6 +133,18 @@ def _notes(module: ir.Operation) -> list[str]:
         if reason is not None:
             notes.append(f"stablehlo.convolution at {convolution.location} runs on the host: {reason}")
     return notes
+
+
+def _prefetched(kernel: ir.Operation) -> int:
+    """Bytes of a kernel's operands that are in fast memory at its start and that no kernel left there."""
+    total = 0
+    for operand, argument in zip(kernel.operands, kernel.regions[0].blocks[0].arguments, strict=False):
+        owner = operand.owner
+        made = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "mxu.kernel"
+        if mxu.ref_space(argument.type) != "hbm" and not made:
+            ty = tensor_type(operand.type)
+            total += ty.size * ty.element.bits // 8
+    return total
 
 
 def _host_ops(module: ir.Operation) -> list[str]:

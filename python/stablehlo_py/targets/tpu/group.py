@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.mlir import ir
@@ -95,6 +97,9 @@ def splat_of(value: ir.Value) -> float | None:
     operation = owner.operation
     if operation.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
         return splat_of(operation.operands[0])
+    if operation.name == "stablehlo.convert" and supported(value):
+        inner = splat_of(operation.operands[0])
+        return None if inner is None else float(np.asarray(inner).astype(tensor_type(value.type).element.dtype))
     if operation.name != "stablehlo.constant" or not supported(value):
         return None
     splat = Constant(operation).splat
@@ -173,9 +178,15 @@ def find_group(root: ir.Operation, taken: set[ir.Operation]) -> Group | None:
     changed = True
     while changed:
         changed = False
-        for value in list(group.kinds):
+        for value, kind in list(group.kinds.items()):
             producer = _producer(value)
-            if producer is None or producer in members or producer in taken or producer.name in PRODUCTS:
+            if (
+                kind == SCALAR
+                or producer is None
+                or producer in members
+                or producer in taken
+                or producer.name in PRODUCTS
+            ):
                 continue
             if len(producer.results) != 1:
                 continue

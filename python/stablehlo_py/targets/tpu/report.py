@@ -44,7 +44,7 @@ class SpanReport:
 class KernelReport:
     """One kernel. shape: b, m, n, k, without a product k = 0. macs: of the product, and with padding.
 
-    bound: the busiest resource.
+    bound: the busiest resource. prefetch_bytes: operands that were brought to fast memory before the kernel starts.
     """
 
     label: str
@@ -59,6 +59,7 @@ class KernelReport:
     array_bytes: int
     padded_bytes: int
     hbm_bytes: float
+    prefetch_bytes: int
     vmem_peak: int
     resident_bytes: int
     bound: str
@@ -106,8 +107,20 @@ class Report:
         return sum(kernel.cycles for kernel in self.kernels)
 
     @property
+    def prefetch_seconds(self) -> float:
+        """Time of the HBM for what is brought to fast memory before the kernels that need it."""
+        return sum(kernel.prefetch_bytes for kernel in self.kernels) / self.hbm_bytes_per_second
+
+    @property
+    def exposed_seconds(self) -> float:
+        """What of it does not fit into the time in which kernels leave the HBM alone."""
+        moved = sum(kernel.hbm_bytes for kernel in self.kernels) / self.hbm_bytes_per_second
+        return max(0.0, self.prefetch_seconds + moved - sum(kernel.seconds for kernel in self.kernels))
+
+    @property
     def seconds(self) -> float:
-        return sum(kernel.seconds for kernel in self.kernels)
+        """Of all kernels, and of the prefetching that they cannot hide."""
+        return sum(kernel.seconds for kernel in self.kernels) + self.exposed_seconds
 
     @property
     def utilisation(self) -> float:
@@ -122,6 +135,7 @@ class Report:
             del row["spans"], row["whole_timeline"]
             row |= {"padding_waste": kernel.padding_waste, "intensity": kernel.intensity}
         totals = {"cycles": self.cycles, "seconds": self.seconds, "utilisation": self.utilisation}
+        totals |= {"prefetch_seconds": self.prefetch_seconds, "exposed_seconds": self.exposed_seconds}
         return {"model": "a model of a TPU: nothing here ran on one", **totals, **data}
 
     def as_text(self) -> str:
@@ -137,6 +151,10 @@ class Report:
                 f"{k.label:<12}{shape:<24}{k.seconds * 1e6:>9.2f}{100 * k.utilisation:>7.1f}%"
                 f"{100 * k.padding_waste:>8.1f}%{k.hbm_bytes / 1e6:>9.2f}{k.vmem_peak / 1e3:>9.0f}  {k.bound}"
             )
+        lines.append(
+            f"operands brought to fast memory beforehand: {self.prefetch_seconds * 1e6:.1f} us of the HBM,"
+            f" {self.exposed_seconds * 1e6:.1f} us of them not hidden"
+        )
         if self.host:
             ops = ", ".join(f"{name.removeprefix('stablehlo.')} x{count}" for name, count in sorted(self.host.items()))
             lines.append(f"on the host: {ops}")
@@ -172,7 +190,7 @@ class Report:
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def kernel_report(kernel: Program) -> KernelReport:
+def kernel_report(kernel: Program, prefetch_bytes: int) -> KernelReport:
     """What is to be said about one kernel."""
     machine = chip(kernel.chip)
     result = timed.time_program(kernel, machine)
@@ -197,6 +215,7 @@ def kernel_report(kernel: Program) -> KernelReport:
         array_bytes=sum(math.prod(a.logical) * a.element.bits // 8 for a in arguments),
         padded_bytes=sum(a.bytes for a in arguments),
         hbm_bytes=result.hbm_bytes * machine.cores,
+        prefetch_bytes=prefetch_bytes,
         vmem_peak=kernel.bytes_in("vmem"),
         resident_bytes=sum(a.bytes for a in arguments if a.space == "vmem") // machine.cores,
         bound=_bound(result.busy, result.cycles - machine.calibration.launch_seconds * machine.clock_hz),

@@ -15,7 +15,8 @@ COLOURS = {
     "XLU": "#8f6fc0",
     "DMA in": "#d98324",
     "DMA out": "#c14b4b",
-    "DMA cmem": "#7a8a99",
+    "local in": "#7a8a99",
+    "local out": "#9a7b6a",
 }
 BUFFERS = ("#2f6fb3", "#3a9a5b", "#d98324", "#c14b4b", "#8f6fc0", "#7a8a99", "#b3a12f", "#4fa3a3")
 STYLE = """
@@ -97,7 +98,8 @@ def _summary(report: Report) -> str:
     return (
         f"<p><b>{escape(report.chip)}</b>: {kernels} kernels, <b>{report.seconds * 1e6:,.1f} us</b>"
         f" ({report.cycles:,.0f} cycles), <b>{100 * report.utilisation:.1f}%</b> of the matrix units' peak of"
-        f" {report.peak_flops / 1e12:,.0f} Tflop/s.</p>"
+        f" {report.peak_flops / 1e12:,.0f} Tflop/s. Operands brought to fast memory beforehand take"
+        f" {report.prefetch_seconds * 1e6:,.1f} us of the HBM; {report.exposed_seconds * 1e6:,.1f} us of that are not hidden.</p>"
         '<p class="note">This is a model: nothing here ran on a TPU. Specified numbers, assumed ones and constants fitted to'
         " measurements are told apart in machine/tpu.py.</p>"
     )
@@ -107,7 +109,7 @@ LEFT = 80.0
 
 
 def _timeline(report: Report) -> str:
-    total = max(report.seconds, 1e-12)
+    total = max(sum(kernel.seconds for kernel in report.kernels), 1e-12)
     across = (WIDTH - LEFT - 10) / total
     units = [unit for unit in COLOURS if any(span.unit == unit for k in report.kernels for span in k.spans)]
     row, top = 26.0, 22.0
@@ -211,7 +213,7 @@ def _vmem(report: Report) -> str:
     if not report.kernels:
         return ""
     most = max(max(k.vmem_peak for k in report.kernels), 1)
-    across, top, height = (WIDTH - LEFT - 10) / report.seconds, 14.0, 220.0
+    across, top, height = (WIDTH - LEFT - 10) / sum(k.seconds for k in report.kernels), 14.0, 220.0
     names = list(dict.fromkeys(b.name for k in report.kernels for b in k.buffers))
     colour = {name: BUFFERS[i % len(BUFFERS)] for i, name in enumerate(names)}
     parts = [_text(LEFT - 8, top + 8, f"{most / 1024:,.0f} KiB", "end"), _text(LEFT - 8, top + height, "0", "end")]

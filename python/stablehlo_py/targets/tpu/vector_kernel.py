@@ -10,6 +10,7 @@ core_split c:                      # where there is more than one core
 from __future__ import annotations
 
 from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu.group import FULL, LANE, MOVES, SCALAR, Group
@@ -24,18 +25,19 @@ class VectorKernel(KernelBuilder):
     def __init__(self, group: Group, chip: Chip, vmem_limit: int) -> None:
         super().__init__(chip)
         self.group = group
-        self.block_rows = _block_rows(group, chip, vmem_limit)
+        self.b, self.m = _batch_and_rows(group)
+        self.block_rows = _block_rows(group, self.m, chip, vmem_limit)
 
     def build(self, label: str) -> ir.Value:
         """The kernel at the insertion point; its result is that of the fusion."""
-        group, rows, n = self.group, self.group.rows, self.group.n
+        group, b, m, n = self.group, self.b, self.m, self.group.n
         kinds = [group.kinds[value] for value in group.inputs]
-        blocks = [as_blocks(v, k, 1, rows, n, self.chip) for v, k in zip(group.inputs, kinds, strict=True)]
-        logical = [[1, 1, n] if k == LANE else [1, rows, n if k == FULL else self.chip.lanes] for k in kinds]
+        blocks = [as_blocks(v, k, b, m, n, self.chip) for v, k in zip(group.inputs, kinds, strict=True)]
+        logical = [[1, 1, n] if k == LANE else [b, m, n if k == FULL else self.chip.lanes] for k in kinds]
         result = tensor_type(group.root.results[0].type)
-        out = TensorType((1, rows, n), result.element)
+        out = TensorType((b, m, n), result.element)
         spaces = ["hbm"] * len(blocks)
-        kernel = self.create(label, blocks, spaces, [*logical, [1, rows, n]], physical_type(out, self.chip))
+        kernel = self.create(label, blocks, spaces, [*logical, [b, m, n]], physical_type(out, self.chip))
         self.body()
         return unpadded(kernel.results[0], out, result.shape)
 
@@ -45,23 +47,38 @@ class VectorKernel(KernelBuilder):
         buffers = self.input_buffers(self.group, shape)
         loads, store = self.semaphore(), self.semaphore()
         point, core = self.cores()
-        trips = -(-self.group.rows // (self.block_rows * (self.chip.cores if core else 1)))
-        names = "(c, i)" if core else "(i)"
+        trips = -(-self.m // (self.block_rows * (self.chip.cores if core else 1)))
+        names = "(c, b, i)" if core else "(b, i)"
         row = f"c * {trips} + i" if core else "i"
         with point:
-            inner, (i,) = self.loop([trips])
-        here = [*core, i]
+            inner, (b, i) = self.loop([self.b, trips])
+        here = [*core, b, i]
         with inner:
             for large, (value, small) in zip(extra, buffers.items(), strict=True):
-                block = "(0, 0, 0)" if self.group.kinds[value] == LANE else f"(0, {row}, 0)"
+                block = "(0, 0, 0)" if self.group.kinds[value] == LANE else f"(b, {row}, 0)"
                 self.load(large, small, loads, here, f"{names} -> {block}")
             if buffers:
                 self.op("mxu.dma_wait", [loads])
             result = self.vector_code(self.group, shape, dict(buffers))
-            self.store(result, out, store, here, f"{names} -> (0, {row}, 0)")
+            self.store(result, out, store, here, f"{names} -> (b, {row}, 0)")
 
 
-def _block_rows(group: Group, chip: Chip, vmem_limit: int) -> int:
+def _batch_and_rows(group: Group) -> tuple[int, int]:
+    """How the rows are cut: as in the kernel that a whole input comes from, so that it can be taken as it is."""
+    for value in group.inputs:
+        source = value
+        while isinstance(source.owner, ir.Operation | ir.OpView) and source.owner.operation.name == "stablehlo.reshape":
+            source = source.owner.operation.operands[0]
+        owner = source.owner.operation if isinstance(source.owner, ir.Operation | ir.OpView) else None
+        shape = tensor_type(source.type).shape
+        if owner is None or owner.name not in ("mxu.unpad", "mxu.kernel") or group.kinds[value] != FULL:
+            continue
+        if len(shape) == 3 and shape[2] == group.n and shape[0] * shape[1] == group.rows:
+            return shape[0], shape[1]
+    return 1, group.rows
+
+
+def _block_rows(group: Group, rows: int, chip: Chip, vmem_limit: int) -> int:
     """Rows of a block: some steps for each core, and all buffers within the limit."""
     made = [op.results[0] for op in group.members if op.name not in MOVES and group.kinds[op.results[0]] != SCALAR]
     columns = -(-group.n // chip.lanes) * chip.lanes
@@ -74,6 +91,12 @@ def _block_rows(group: Group, chip: Chip, vmem_limit: int) -> int:
     )
     lane_bytes = sum(2 * columns * 4 for v in values if group.kinds[v] == LANE)
     unit = 32  # rows of whole tiles of every element type
-    wanted = -(-group.rows // (chip.cores * STEPS * unit)) * unit
-    most = max(8, (vmem_limit - lane_bytes) // row_bytes // unit * unit)
+    wanted = -(-rows // (chip.cores * STEPS * unit)) * unit
+    most = (vmem_limit - lane_bytes) // row_bytes
+    most = most // unit * unit if most >= unit else most // chip.sublanes * chip.sublanes
+    if most < chip.sublanes:
+        raise CompileError(
+            f"{len(values)} values of rows of {group.n} elements do not fit into {vmem_limit} bytes of VMEM",
+            hint="give the kernel a larger VMEM limit",
+        )
     return min(wanted, most)
