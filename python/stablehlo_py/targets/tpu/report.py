@@ -75,8 +75,8 @@ class KernelReport:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte of HBM."""
-        return 2 * self.macs / max(self.hbm_bytes, 1.0)
+        """Operations for each byte of HBM, what was brought before the kernel included."""
+        return 2 * self.macs / max(self.hbm_bytes + self.prefetch_bytes, 1.0)
 
 
 @dataclass(frozen=True)

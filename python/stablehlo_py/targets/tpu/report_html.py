@@ -40,7 +40,7 @@ def html(report: Report, title: str = "A program on a TPU-like chip") -> str:
         _section(
             "Roofline",
             _roofline(report),
-            "Kernels with a product: under the slope one waits for HBM, under the flat line for the units.",
+            "Kernels with a product; bytes are those of the kernel and those brought before it.",
         ),
         _section("VMEM", _vmem(report), "Buffers of each kernel, both copies of a double buffer, while it runs."),
         _section("Padding", _padding(report), "Multiplications with padding, and bytes of arrays in whole tiles."),
