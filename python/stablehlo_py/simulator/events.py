@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MXU, VPU, XLU, DMA_IN, DMA_OUT, LOCAL_IN, LOCAL_OUT = range(7)
-UNITS = ("MXU", "VPU", "XLU", "DMA in", "DMA out", "local in", "local out")
+MXU, VPU, XLU, EUP, DMA_IN, DMA_OUT, LOCAL_IN, LOCAL_OUT = range(8)
+UNITS = ("MXU", "VPU", "XLU", "EUP", "DMA in", "DMA out", "local in", "local out")
 HBM_UNITS = (DMA_IN, DMA_OUT)
 # How far a unit looks for a command that can start: the compiler's schedule of vector code puts what is ready first;
 # transfers and products stay in order.
-LOOK_AHEAD = (1, 4, 4, 1, 1, 1, 1)
+LOOK_AHEAD = (1, 4, 4, 4, 1, 1, 1, 1)
 
 
 @dataclass(frozen=True)

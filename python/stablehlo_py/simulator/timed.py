@@ -188,9 +188,11 @@ class _Commands:
                 drain = units.fill_drain_cycles(self.chip)
                 self.work(events.VPU, cycles, [node.acc], node.target, f"pop {node.target.name}", delay=drain)
             case p.Vector():
-                operations = units.OPERATIONS.get(node.function, 1)
-                cycles = units.vector_cycles(_elements(node.target), self.chip, operations)
-                self.work(events.VPU, cycles, list(node.sources), node.target, node.function)
+                elements = _elements(node.target)
+                unit, cycles = events.VPU, units.vector_cycles(elements, self.chip)
+                if node.function in units.EXTENDED:
+                    unit, cycles = events.EUP, units.extended_cycles(elements, node.function, self.chip)
+                self.work(unit, cycles, list(node.sources), node.target, node.function)
             case p.Reduce():
                 # Registers of a row are reduced by the vector unit, the last one across its lanes by the cross-lane unit.
                 cycles = units.vector_cycles(_elements(node.source), self.chip)

@@ -34,15 +34,21 @@ def fill_drain_cycles(chip: Chip) -> int:
     return 2 * chip.weight_tile - 1
 
 
-# Operations of the vector unit for one element of a function that is not one instruction. [assumed]: a few steps of a
-# polynomial or of Newton's method after a table.
-OPERATIONS = dict.fromkeys(("divide", "sqrt", "rsqrt", "logistic", "exponential", "exponential_minus_one", "tanh"), 6)
-OPERATIONS |= dict.fromkeys(("log", "log_plus_one", "power", "sine", "cosine"), 12)
+# Results that the extended unit (EUP) gives for one element of a function. [assumed]: one table look-up with its correction
+# for the first row, two or three of them with arithmetic in between for the others.
+EXTENDED = dict.fromkeys(("divide", "sqrt", "rsqrt", "logistic", "exponential", "tanh"), 1)
+EXTENDED |= dict.fromkeys(("exponential_minus_one", "log", "log_plus_one"), 2)
+EXTENDED |= dict.fromkeys(("power", "sine", "cosine"), 3)
 
 
-def vector_cycles(elements: int, chip: Chip, operations: int = 1) -> float:
-    """Elementwise work: `operations` on each of `elements` 32-bit elements."""
-    return elements * operations / chip.vpu_alus
+def extended_cycles(elements: int, function: str, chip: Chip) -> float:
+    """A function of the extended unit: one register of 8 x 128 results per cycle. [assumed]"""
+    return elements * EXTENDED[function] / (chip.lanes * chip.sublanes)
+
+
+def vector_cycles(elements: int, chip: Chip) -> float:
+    """Elementwise work: one operation on each of `elements` 32-bit elements."""
+    return elements / chip.vpu_alus
 
 
 def pop_cycles(rows: int, columns: int, chip: Chip) -> float:

@@ -24,7 +24,10 @@ def _shapes(count: int, seed: int) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_three_hundred_shapes_are_exact(chip):
-    """Small integers, so every order of sums gives the same; a VMEM limit small enough for several blocks."""
+    """Small integers, so every order of sums gives the same; a VMEM limit small enough for several blocks.
+
+    Then random bf16 at the same shapes: the same bits as sums in the order of the tiles.
+    """
     rng = np.random.default_rng(1)
     for m, n, k in _shapes(60, seed=len(chip)):
         x, y = small_integers(rng, (m, k), "bf16"), small_integers(rng, (k, n), "bf16")
@@ -32,6 +35,18 @@ def test_three_hundred_shapes_are_exact(chip):
         (result,) = functional.run(kernel, *(_in_tiles(a, b) for a, b in zip((x, y), kernel.inputs, strict=True)))
         expected = (x.astype(np.float32) @ y.astype(np.float32)).astype(ml_dtypes.bfloat16)
         np.testing.assert_array_equal(result[0, :m, :n], expected, err_msg=f"{chip} {m}x{n}x{k}")
+        x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
+        (result,) = functional.run(kernel, *(_in_tiles(a, b) for a, b in zip((x, y), kernel.inputs, strict=True)))
+        np.testing.assert_array_equal(result[0, :m, :n], _in_tile_order(x, y).astype(ml_dtypes.bfloat16))
+
+
+def _in_tile_order(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each 128 products summed wide and rounded once to f32, these sums added in f32."""
+    total = np.zeros((x.shape[0], y.shape[1]), np.float32)
+    for start in range(0, x.shape[1], 128):
+        part = slice(start, start + 128)
+        total += (x[:, part].astype(np.float64) @ y[part].astype(np.float64)).astype(np.float32)
+    return total
 
 
 def _in_tiles(array: np.ndarray, buffer: Buffer) -> np.ndarray:
@@ -66,10 +81,7 @@ def test_sums_are_in_the_order_of_the_program():
     for m, n, k in [(65, 130, 700), (8, 128, 1024), (129, 257, 391)]:
         x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
         (result,) = compile_text(product_text(m, n, k, "bf16", "f32"))(x, y)
-        expected = np.zeros((m, n), np.float32)
-        for start in range(0, k, 128):
-            part = slice(start, start + 128)
-            expected += (x[:, part].astype(np.float64) @ y[part].astype(np.float64)).astype(np.float32)
+        expected = _in_tile_order(x, y)
         np.testing.assert_array_equal(result, expected)
 
 

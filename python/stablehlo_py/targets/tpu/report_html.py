@@ -13,6 +13,7 @@ COLOURS = {
     "MXU": "#2f6fb3",
     "VPU": "#3a9a5b",
     "XLU": "#8f6fc0",
+    "EUP": "#b3a12f",
     "DMA in": "#d98324",
     "DMA out": "#c14b4b",
     "local in": "#7a8a99",
