@@ -15,6 +15,7 @@ from stablehlo_py.reading import constants, diagnose, guard, shardy
 from stablehlo_py.reading.annotations import on_one_device, walk
 from stablehlo_py.reading.diagnose import Source
 from stablehlo_py.reading.places import NO_FILE
+from stablehlo_py.reading.platform import bind_platform
 
 BYTECODE = b"ML\xefR"
 _ARTIFACT = re.compile(rb"StableHLO_v(\d+\.\d+\.\d+)")
@@ -191,7 +192,10 @@ def _read_module_of_ours(module: ir.Module, context: ir.Context) -> ir.Module:
 def _read_object(source: Any, context: ir.Context) -> ir.Module:
     """Objects of JAX by what they can do, so that nothing of JAX is imported here."""
     if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
-        return _read_bytecode(bytes(source.mlir_module_serialized), "<Exported>", context)
+        module = _read_bytecode(bytes(source.mlir_module_serialized), "<Exported>", context)
+        with context, ir.Location.unknown():
+            bind_platform(module, source.platforms)
+        return module
     if hasattr(source, "compiler_ir") and hasattr(source, "compile"):  # jax.stages.Lowered
         return _read_object(source.compiler_ir(dialect="stablehlo"), context)
     if hasattr(source, "jaxpr") and hasattr(source, "lower"):  # jax.stages.Traced

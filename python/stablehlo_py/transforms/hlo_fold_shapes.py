@@ -49,7 +49,7 @@ def fold_shapes(module: ir.Operation) -> bool:
         if values is None:
             continue
         for result, value in zip(list(op.results), values, strict=True):
-            result.replace_all_uses_with(_constant(op, value, tensor_type(result.type)))
+            result.replace_all_uses_with(constant_before(op, value, tensor_type(result.type)))
         op.erase()
         folded = True
     return folded
@@ -65,33 +65,25 @@ def _values(op: ir.Operation) -> tuple[np.ndarray, ...] | None:
         return (np.asarray(size[dimension], tensor_type(op.results[0].type).element.dtype),)
     if op.name in _STAYS or len(op.regions) or any(is_dynamic(r.type) for r in op.results):
         return None
-    if not all(_is_small_constant(operand) for operand in op.operands):
+    operands = [known_elements(operand) for operand in op.operands]
+    if any(operand is None for operand in operands):
         return None
     rule = evaluate.find(op.name)
     if rule is None or any(tensor_type(r.type).size > MAX_SIZE for r in op.results):
         return None
     with np.errstate(all="ignore"):
-        made = rule(view(op), *[np.array(_elements(operand)) for operand in op.operands])
+        made = rule(view(op), *operands)
     return made if isinstance(made, tuple) else (made,)
 
 
-def _is_small_constant(value: ir.Value) -> bool:
-    owner = value.owner
-    return (
-        not isinstance(owner, ir.Block)
-        and owner.operation.name == "stablehlo.constant"
-        and tensor_type(value.type).size <= MAX_SIZE
-    )
-
-
-def _elements(value: ir.Value) -> np.ndarray:
+def known_elements(value: ir.Value) -> np.ndarray | None:
+    """The elements of a value, where a small constant gives it."""
+    if isinstance(value.owner, ir.Block) or not isinstance(value.type, ir.RankedTensorType):
+        return None
     constant = view(value.owner)
-    assert isinstance(constant, Constant)
-    return constant.value
-
-
-def _constant(op: ir.Operation, value: np.ndarray, ty: TensorType) -> ir.Value:
-    return constant_before(op, value, ty)
+    if not isinstance(constant, Constant) or constant.type.size > MAX_SIZE:
+        return None
+    return np.array(constant.value)
 
 
 def constant_before(op: ir.Operation, value: np.ndarray, ty: TensorType) -> ir.Value:

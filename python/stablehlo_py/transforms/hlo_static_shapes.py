@@ -14,9 +14,9 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
-from stablehlo_py.transforms.hlo_fold_shapes import fold_shapes
+from stablehlo_py.transforms.hlo_fold_shapes import fold_shapes, known_elements
 from stablehlo_py.transforms.hlo_inline import find_main
-from stablehlo_py.transforms.shape_operands import is_dynamic
+from stablehlo_py.transforms.shape_operands import ASSERTION, is_dynamic
 
 DYNAMIC_OPS = {
     f"stablehlo.{name}"
@@ -33,7 +33,6 @@ DYNAMIC_OPS = {
     )
 }
 REFINE = ("stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
-ASSERTIONS = "func.func(stablehlo-check-shape-assertions)"
 _NO_CRASH = {"tensor.extract", "linalg.generic"}  # the C++ pass that folds shape ops crashes on programs with these
 
 
@@ -46,14 +45,16 @@ class HloStaticShapes(Pass):
     def run(self, op: ir.Operation) -> None:
         names, dynamic = _survey(op)
         has_shape_ops = any(name.startswith("shape.") for name in names)
-        if not dynamic and not has_shape_ops and not names & DYNAMIC_OPS and not _asserts_shapes(op):
+        if not dynamic and not has_shape_ops and not names & DYNAMIC_OPS and not _assertions(op):
             return
         _refuse_dynamic_arguments(find_main(op))
         passes = ["func.func(shape-legalize-to-stablehlo)"] if has_shape_ops and not names & _NO_CRASH else []
+        fold_shapes(op)
+        check_assertions(op)  # first: they know the names of dimensions
         _run(op, [*passes, *REFINE])
         while fold_shapes(op):  # what the C++ passes do not fold, such as ceil and divide of floats
             _run(op, REFINE)
-        _run(op, [ASSERTIONS])
+        check_assertions(op)
         _take_shape_from_result(op)
         _, dynamic = _survey(op)
         if dynamic:
@@ -71,9 +72,7 @@ def _run(module: ir.Operation, passes: Sequence[str]) -> None:
     except ir.MLIRError as error:
         said = [diagnostic.message.splitlines()[0] for diagnostic in error.error_diagnostics]
         raise BadInput(
-            said[0]
-            if ASSERTIONS in passes and said
-            else f"shapes do not fit together: {said[0] if said else 'which of them is not said'}",
+            f"shapes do not fit together: {said[0] if said else 'which of them is not said'}",
             where=place(find_main(module)),
             hint="check the dimensions of the arguments against what the program was exported for",
         ) from None
@@ -129,15 +128,34 @@ def _survey(module: ir.Operation) -> tuple[set[str], list[ir.Operation]]:
     return names, dynamic
 
 
-def _asserts_shapes(module: ir.Operation) -> bool:
+def _assertions(module: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> None:
-        if op.name == "stablehlo.custom_call":
+        if op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == ASSERTION:
             found.append(op)
 
     walk(module, visit)
-    return any(ir.StringAttr(op.attributes["call_target_name"]).value == "shape_assertion" for op in found)
+    return found
+
+
+def check_assertions(module: ir.Operation) -> None:
+    """Check what the program asserts of its shapes; BadInput with the program's own message where it does not hold."""
+    for op in _assertions(module):
+        values = [known_elements(operand) for operand in op.operands]
+        if any(value is None for value in values):
+            continue  # what the program computes from its data is asserted when it runs
+        holds, *named = (value.item() for value in values if value is not None)
+        if not holds:
+            message = ir.StringAttr(op.attributes["error_message"]).value if "error_message" in op.attributes else ""
+            for number, value in enumerate(named):
+                message = message.replace(f"{{{number}}}", str(value))
+            raise BadInput(
+                message or "an assertion of the program on its shapes does not hold",
+                where=place(op),
+                hint="the message is of whoever exported the program",
+            )
+        op.erase()
 
 
 def _refuse_dynamic_arguments(main: ir.Operation) -> None:
