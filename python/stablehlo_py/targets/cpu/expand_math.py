@@ -8,7 +8,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.codegen import host
-from stablehlo_py.transforms.math_expansions import CALLS, OPS, Expansion
+from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
 
@@ -26,18 +26,18 @@ class ExpandMath(Pass):
 
     def run(self, op: ir.Operation) -> None:
         arithmetic = Arithmetic(fma=has_fma(self.features or host()[1]))
-        found: list[tuple[ir.Operation, Expansion]] = []
+        found: list[tuple[ir.Operation, Function]] = []
 
         def visit(inner: ir.Operation) -> ir.WalkResult:
-            expansion = _expansion_of(inner)
-            if expansion is not None:
-                found.append((inner, expansion))
+            function = _function_of(inner)
+            if function is not None:
+                found.append((inner, function))
             return ir.WalkResult.ADVANCE
 
         op.walk(visit)
-        for old, expansion in found:
+        for old, function in found:
             with ir.InsertionPoint(old), old.location:
-                new = expansion.build(arithmetic, *old.operands)
+                new = expand(function, arithmetic, *old.operands)
             old.results[0].replace_all_uses_with(new)
             old.operation.erase()
 
@@ -48,12 +48,11 @@ def has_fma(features: str) -> bool:
     return "+fma" in names or "+neon" in names or "+v8a" in names
 
 
-def _expansion_of(op: ir.Operation) -> Expansion | None:
+def _function_of(op: ir.Operation) -> Function | None:
     name = op.name
-    expansion = OPS.get(name)
+    function = OPS.get(name)
     if name == "func.call":
-        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-        expansion = CALLS.get(callee.removesuffix("f"))
-    if expansion is None or not expansion.serves(op.results[0].type):
+        function = CALLS.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value.removesuffix("f"))
+    if function is None or not isinstance(op.results[0].type, ir.F32Type | ir.F64Type):
         return None
-    return expansion
+    return function

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.expression import Num
@@ -17,45 +16,37 @@ from stablehlo_py.transforms.math_expansions import (
 )
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
+Function = Callable[..., Num]  # of how to multiply and add, and the operands
 
-@dataclass(frozen=True)
-class Expansion:
-    """function: given how to multiply and add, and the operands. f64: whether it serves f64 beside f32."""
 
-    function: Callable[..., Num]
-    f64: bool = True
-
-    def serves(self, ty: ir.Type) -> bool:
-        return isinstance(ty, ir.F32Type) or (self.f64 and isinstance(ty, ir.F64Type))
-
-    def build(self, arithmetic: Arithmetic, *operands: ir.Value) -> ir.Value:
-        return self.function(arithmetic, *(Num(v) for v in operands)).value
+def expand(function: Function, arithmetic: Arithmetic, *operands: ir.Value) -> ir.Value:
+    return function(arithmetic, *(Num(v) for v in operands)).value
 
 
 # by the op of the math dialect, and by the name of the function of the C library on f64
-OPS: dict[str, Expansion] = {
-    "math.exp": Expansion(exponential.exp),
-    "math.exp2": Expansion(exponential.exp2),
-    "math.expm1": Expansion(exponential.expm1),
-    "math.tanh": Expansion(exponential.tanh),
-    "math.sinh": Expansion(exponential.sinh),
-    "math.cosh": Expansion(exponential.cosh),
-    "math.log": Expansion(logarithm.log),
-    "math.log1p": Expansion(logarithm.log1p),
-    "math.asinh": Expansion(logarithm.asinh),
-    "math.acosh": Expansion(logarithm.acosh),
-    "math.atanh": Expansion(logarithm.atanh),
-    "math.sin": Expansion(trigonometric.sin),
-    "math.cos": Expansion(trigonometric.cos),
-    "math.tan": Expansion(trigonometric.tan),
-    "math.atan": Expansion(inverse_trigonometric.atan),
-    "math.atan2": Expansion(inverse_trigonometric.atan2),
-    "math.asin": Expansion(inverse_trigonometric.asin),
-    "math.acos": Expansion(inverse_trigonometric.acos),
-    "math.erf": Expansion(error_function.erf),
-    "math.erfc": Expansion(error_function.erfc),
-    "math.powf": Expansion(power.pow),
-    "math.cbrt": Expansion(power.cbrt),
-    "math.rsqrt": Expansion(power.rsqrt),
+OPS: dict[str, Function] = {
+    "math.exp": exponential.exp,
+    "math.exp2": exponential.exp2,
+    "math.expm1": exponential.expm1,
+    "math.tanh": exponential.tanh,
+    "math.sinh": exponential.sinh,
+    "math.cosh": exponential.cosh,
+    "math.log": logarithm.log,
+    "math.log1p": logarithm.log1p,
+    "math.asinh": logarithm.asinh,
+    "math.acosh": logarithm.acosh,
+    "math.atanh": logarithm.atanh,
+    "math.sin": trigonometric.sin,
+    "math.cos": trigonometric.cos,
+    "math.tan": trigonometric.tan,
+    "math.atan": inverse_trigonometric.atan,
+    "math.atan2": inverse_trigonometric.atan2,
+    "math.asin": inverse_trigonometric.asin,
+    "math.acos": inverse_trigonometric.acos,
+    "math.erf": error_function.erf,
+    "math.erfc": error_function.erfc,
+    "math.powf": power.pow,
+    "math.cbrt": power.cbrt,
+    "math.rsqrt": power.rsqrt,
 }
-CALLS: dict[str, Expansion] = {"hypot": Expansion(power.hypot)}
+CALLS: dict[str, Function] = {"hypot": power.hypot}

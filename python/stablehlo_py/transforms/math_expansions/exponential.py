@@ -63,9 +63,9 @@ def exp_normal(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
 
 def exp2(m: Arithmetic, x: Num) -> Num:
     f = format_of(x)
-    n = nearest(m, clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2)), 1.0)
-    clamped = clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2))
-    return scale(expm1_of_rest(m, (clamped - n.value) * LN2) + 1.0, n)
+    x = clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2))
+    n = nearest(m, x, 1.0)
+    return scale(expm1_of_rest(m, (x - n.value) * LN2) + 1.0, n)
 
 
 def expm1(m: Arithmetic, x: Num) -> Num:
