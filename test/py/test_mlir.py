@@ -180,3 +180,19 @@ def test_only_the_seam_names_the_bindings():
     imports = re.compile(rf"^\s*(?:from|import) {mlir.PACKAGE}\b", re.M)
     others = [file.name for file in package.rglob("*.py") if imports.search(file.read_text(encoding="utf-8"))]
     assert others == ["mlir.py"]
+
+
+def test_the_hash_of_an_op_changes_with_its_operands() -> None:
+    """So ops are no keys of anything that outlives a change; values are: theirs is their address."""
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.parse(
+            "func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {\n"
+            "%0 = stablehlo.add %a, %a : tensor<2xf32>\n return %0 : tensor<2xf32> }"
+        )
+        function = next(iter(module.body.operations))
+        block = function.regions[0].blocks[0]
+        op = next(iter(block.operations)).operation
+        before = hash(op), hash(op.results[0])
+        op.operands[1] = block.arguments[1]
+        assert hash(op) != before[0]
+        assert hash(op.results[0]) == before[1]

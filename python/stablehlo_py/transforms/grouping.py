@@ -94,25 +94,31 @@ def uses(op: ir.Operation) -> Iterable[ir.Value]:
                 own.update(inner.operation.results)
 
 
+def name_of(op: ir.Operation) -> ir.Value | None:
+    """What an op is known by; None for one without results."""
+    return op.results[0] if len(op.results) else None
+
+
 class Grouping:
     """The units of one block. `before` keeps what each depends on as bits, so that finding a path is one mask."""
 
     def __init__(self, *, fuse: bool, rows: bool) -> None:
         self.fuse, self.rows = fuse, rows
         self.all: dict[int, Unit] = {}
-        self.unit_of: dict[ir.Operation, int] = {}
+        # Ops are known by their first result: the hash of an op changes with its operands, that of a value never.
+        self.unit_of: dict[ir.Value, int] = {}
         self.merged: dict[int, int] = {}
-        self.order: dict[ir.Operation, int] = {}
+        self.order: dict[ir.Value, int] = {}
         self.producers: dict[ir.Value, ir.Operation] = {}
-        self.repeated: set[ir.Operation] = set()  # made again by every reader, so not made here
+        self.repeated: set[ir.Value] = set()  # made again by every reader, so not made here
 
     def units(self, operations: list[ir.Operation]) -> list[Unit]:
         """The units, each after those it depends on."""
-        self.order = {op: i for i, op in enumerate(operations)}
+        self.order = {op.results[0]: i for i, op in enumerate(operations) if len(op.results)}
         self.producers = {r: op for op in operations for r in op.results}
         for op in operations:
             if self.repeated_everywhere(op):
-                self.repeated.add(op)
+                self.repeated.add(op.results[0])
             else:
                 self.add(op)
         return _ordered(list(self.all.values()))
@@ -126,7 +132,7 @@ class Grouping:
         return all(self.repeats(use.owner.operation, op) for result in op.results for use in result.uses)
 
     def repeats(self, reader: ir.Operation, op: ir.Operation) -> bool:
-        if reader not in self.order or reader.name in CONTROL:
+        if name_of(reader) not in self.order or reader.name in CONTROL:
             return False
         if is_view(reader):
             return self.repeated_everywhere(reader)
@@ -137,14 +143,16 @@ class Grouping:
     # --- units
 
     def add(self, op: ir.Operation) -> None:
-        number = len(self.unit_of)
+        number = len(self.all) + len(self.merged)
         unit = Unit(number, [op], self.kind(op))
         unit.parents = {self.root(self.unit_of[p]) for p in self.made_by(op) if p in self.unit_of}
         if unit.kind == ELEMENTWISE:
             unit.shape = tensor_type(op.results[0].type).shape
         elif unit.kind == ROWS:
             unit.shape, unit.rows = tensor_type(op.operands[0].type).shape, row_rank(op)
-        self.all[number], self.unit_of[op] = unit, number
+        self.all[number] = unit
+        if len(op.results):
+            self.unit_of[op.results[0]] = number
         self.find_before(unit)
         # a join can open the way for another: what was around a unit may be inside it now
         while self.fuse and any(self.try_join(p, unit) for p in sorted(unit.parents, reverse=True)):
@@ -162,15 +170,15 @@ class Grouping:
         for p in unit.parents:
             unit.before |= self.all[p].before | (1 << p)
 
-    def made_by(self, op: ir.Operation) -> set[ir.Operation]:
+    def made_by(self, op: ir.Operation) -> set[ir.Value]:
         """The ops of this block that make what `op` reads, looked at through what its kernel will repeat."""
-        found: set[ir.Operation] = set()
+        found: set[ir.Value] = set()
         waiting = list(uses(op))
         while waiting:
             producer = self.producers.get(waiting.pop())
-            if producer is None or producer in found:
+            if producer is None or producer.results[0] in found:
                 continue
-            found.add(producer)
+            found.add(producer.results[0])
             if is_view(producer):
                 waiting.extend(producer.operands)
         return found
@@ -190,7 +198,7 @@ class Grouping:
             return False
         unit.shape, unit.rows = fit
         unit.kind = ELEMENTWISE if unit.rows is None else ROWS
-        unit.ops = sorted(other.ops + unit.ops, key=self.order.__getitem__)
+        unit.ops = sorted(other.ops + unit.ops, key=lambda op: self.order[op.results[0]])
         unit.parents = {p for p in unit.parents | other.parents if p not in (number, unit.number)}
         self.find_before(unit)
         del self.all[number]

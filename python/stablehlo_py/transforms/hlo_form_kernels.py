@@ -13,7 +13,7 @@ from typing import ClassVar
 from stablehlo_py.core import registry
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
-from stablehlo_py.transforms.grouping import CONTROL, ELEMENTWISE, ROWS, SINGLE, Grouping, Unit, is_cheap, uses
+from stablehlo_py.transforms.grouping import CONTROL, ELEMENTWISE, ROWS, SINGLE, Grouping, Unit, is_cheap, name_of, uses
 from stablehlo_py.transforms.views import is_view
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
@@ -62,20 +62,20 @@ class _Former:
         terminator = operations.pop()
         grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows)
         units = grouping.units(operations)
-        outlined = {op for unit in units if unit.kind for op in unit.ops}
-        rest = [op for op in operations if op not in outlined]
+        gone: set[int] = set()  # places in `operations`: an op that is erased cannot be asked anything
         for unit in units:
             if unit.kind:
-                self.outline(unit, grouping.repeated, terminator)
+                gone.update(self.outline(unit, grouping, terminator))
             else:
                 unit.ops[0].move_before(terminator)
-        for op in reversed(rest):
-            if _is_dead(op):
-                op.erase()
+        for place in reversed(range(len(operations))):
+            if place not in gone and _is_dead(operations[place]):
+                operations[place].erase()
 
-    def outline(self, unit: Unit, repeated: set[ir.Operation], terminator: ir.Operation) -> None:
-        """Move a unit's ops into a function and call it in their place."""
-        inside = set(unit.ops)
+    def outline(self, unit: Unit, grouping: Grouping, terminator: ir.Operation) -> list[int]:
+        """Move a unit's ops into a function and call it in their place; the places of the ops that are gone."""
+        repeated = grouping.repeated
+        inside = {op.results[0] for op in unit.ops}
         outputs = [v for op in unit.ops for v in op.results if _used_outside(v, inside, repeated)]
         ops = _with_repeated(unit)
         produced = {v for op in ops for v in op.results}
@@ -90,8 +90,13 @@ class _Former:
             )
         for old, new in zip(outputs, call.results, strict=True):
             old.replace_all_uses_with(new)
-        for op in reversed(unit.ops):
-            op.erase()
+        # what only this unit repeats still reads its values, and goes with it
+        gone = []
+        for op in reversed(ops):
+            if op.results[0] in inside or (op.results[0] in repeated and _is_dead(op)):
+                gone.append(grouping.order[op.results[0]])
+                op.erase()
+        return gone
 
     def kernel(self, unit: Unit, ops: list[ir.Operation], inputs: list[ir.Value], outputs: list[ir.Value]) -> str:
         """The symbol of a function that does `ops`; an equal one that is there already is taken."""
@@ -135,32 +140,31 @@ class _Former:
 
 def _with_repeated(unit: Unit) -> list[ir.Operation]:
     """The unit's ops after the cheap ops around them that they read, and the views that they look through."""
-    known = set(unit.ops)
+    known = {op.results[0] for op in unit.ops}
     listed = list(unit.ops)
     sees_through = unit.kind in (ELEMENTWISE, ROWS)
     for op in listed:  # grows while it is walked
         for value in uses(op):
-            owner = value.owner
-            if isinstance(owner, ir.Block) or owner.operation in known:
+            if isinstance(value.owner, ir.Block):
                 continue
-            producer = owner.operation
-            if is_cheap(producer) or (sees_through and is_view(producer)):
-                known.add(producer)
+            producer = value.owner.operation
+            if producer.results[0] not in known and (is_cheap(producer) or (sees_through and is_view(producer))):
+                known.add(producer.results[0])
                 listed.append(producer)
     return _producers_first(listed[len(unit.ops) :] + unit.ops)
 
 
 def _producers_first(ops: list[ir.Operation]) -> list[ir.Operation]:
     done: list[ir.Operation] = []
-    seen: set[ir.Operation] = set()
-    wanted = set(ops)
+    seen: set[ir.Value] = set()
+    wanted = {op.results[0] for op in ops}
 
     def visit(op: ir.Operation) -> None:
-        if op in seen:
+        if op.results[0] in seen:
             return
-        seen.add(op)
+        seen.add(op.results[0])
         for value in op.operands:
-            if not isinstance(value.owner, ir.Block) and value.owner.operation in wanted:
+            if not isinstance(value.owner, ir.Block) and value.owner.operation.results[0] in wanted:
                 visit(value.owner.operation)
         done.append(op)
 
@@ -214,22 +218,22 @@ def _remap(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
                 _remap(inner.operation, values)
 
 
-def _used_outside(value: ir.Value, ops: set[ir.Operation], repeated: set[ir.Operation]) -> bool:
-    """Whether something outside `ops` reads a value, itself or through what its readers repeat."""
+def _used_outside(value: ir.Value, inside: set[ir.Value], repeated: set[ir.Value]) -> bool:
+    """Whether something outside a unit reads a value, itself or through what its readers repeat."""
     for use in value.uses:
         reader = use.owner.operation
-        if reader in repeated:
-            if any(_used_outside(result, ops, repeated) for result in reader.results):
+        if name_of(reader) in repeated:
+            if any(_used_outside(result, inside, repeated) for result in reader.results):
                 return True
-        elif not _is_within(reader, ops):
+        elif not _is_within(reader, inside):
             return True
     return False
 
 
-def _is_within(op: ir.Operation | None, ops: set[ir.Operation]) -> bool:
-    """Whether an op is one of `ops` or in a region of one."""
+def _is_within(op: ir.Operation | None, inside: set[ir.Value]) -> bool:
+    """Whether an op is one of those known by `inside`, or in a region of one."""
     while op is not None and op.name != "func.func":
-        if op in ops:
+        if name_of(op) in inside:
             return True
         op = op.parent.operation if op.parent is not None else None
     return False
