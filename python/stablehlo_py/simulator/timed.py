@@ -60,7 +60,7 @@ def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Time
 
 def _work(commands: Sequence[events.Command]) -> tuple[dict[str, float], float]:
     """Cycles of work on each unit, and the bytes that go over the HBM."""
-    busy = dict.fromkeys(events.UNITS, 0.0)
+    busy: dict[str, float] = dict.fromkeys(events.UNITS, 0.0)
     moved = 0.0
     for command in commands:
         busy[events.UNITS[command.unit]] += command.work

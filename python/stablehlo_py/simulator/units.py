@@ -36,9 +36,11 @@ def fill_drain_cycles(chip: Chip) -> int:
 
 # Results that the extended unit (EUP) gives for one element of a function. [assumed]: one table look-up with its correction
 # for the first row, two or three of them with arithmetic in between for the others.
-EXTENDED = dict.fromkeys(("divide", "sqrt", "rsqrt", "logistic", "exponential", "tanh"), 1)
-EXTENDED |= dict.fromkeys(("exponential_minus_one", "log", "log_plus_one"), 2)
-EXTENDED |= dict.fromkeys(("power", "sine", "cosine"), 3)
+EXTENDED: dict[str, int] = {
+    **dict.fromkeys(("divide", "sqrt", "rsqrt", "logistic", "exponential", "tanh"), 1),
+    **dict.fromkeys(("exponential_minus_one", "log", "log_plus_one"), 2),
+    **dict.fromkeys(("power", "sine", "cosine"), 3),
+}
 
 
 def extended_cycles(elements: int, function: str, chip: Chip) -> float:

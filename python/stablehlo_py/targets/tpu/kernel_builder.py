@@ -73,8 +73,9 @@ class KernelBuilder:
         """An op behind those that stand at the top of the kernel already."""
         last = self.last_at_top
         point = ir.InsertionPoint.at_block_begin(self.block) if last is None else ir.InsertionPoint.after(last)
-        self.last_at_top = ir.Operation.create(name, results=[result], attributes=attributes, ip=point)
-        return self.last_at_top.results[0]
+        created = ir.Operation.create(name, results=[result], attributes=attributes, ip=point)
+        self.last_at_top = created
+        return created.results[0]
 
     def op(self, name: str, operands: Sequence[ir.Value], **attributes: ir.Attribute) -> None:
         ir.Operation.create(name, operands=list(operands), attributes=attributes)
