@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import re
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -309,3 +311,11 @@ def test_a_small_call_is_cheap():
 
     pairs = [(cost(exe), cost(np.add)) for _ in range(9)]
     assert min(ours / numpys for ours, numpys in pairs) < 1.6
+
+
+def test_the_code_of_the_page(capsys):
+    page = Path(__file__).parents[3] / "docs/running.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(code, names := {})
+    assert (names["result"] == 2).all()
+    assert "arguments=2097152, results=1048576" in capsys.readouterr().out

@@ -37,9 +37,9 @@ def sample() -> Program:
     )
     loop = While((Launch(1, (4, 5)),), 5, (Launch(0, (4, 4), 0, 4), Host(0, (4,), (4,))))
     commands = (Fill(4, 16, 3), Copy(2, 4, 8, 4, 8), loop, Case(0, ((Copy(4, 1, 16),), (Fill(1, 16),))))
-    kernels = (Kernel("step", 1, 1), Kernel("test", 1, 1))
+    kernels = (Kernel("step", 1, 1, work=12), Kernel("test", 1, 1))
     constants = (np.array([1, 2, 3], np.float32), b"abc")
-    return Program(buffers, commands, kernels, constants, (WORDS,), (WORDS,), ("print",))
+    return Program(buffers, commands, kernels, constants, (WORDS,), (WORDS,), ("print",), donors=(0,))
 
 
 def test_round_trip():
@@ -47,6 +47,7 @@ def test_round_trip():
     again = Program.from_bytes(program.to_bytes())
     assert again == program
     assert again.commands == program.commands
+    assert again.kernels == program.kernels and again.donors == (0,)
     assert bytes(again.constants[1]) == b"abc"
     assert Program.from_json(program.to_json(), program.constants) == program
 
@@ -129,6 +130,8 @@ def test_damaged_bytes_are_refused(cut):
         ("commands", [["copy", 1]], "not a stored program"),
         ("commands", "launch", "not known"),
         ("constants", [12, 4], "sizes"),
+        ("kernels", [["step", 1, 1, 0, -1], ["test", 1, 1, 0, 0]], "work of -1"),
+        ("donors", [1], "donates argument 1"),
     ],
 )
 def test_unsound_programs_are_refused(key, value, message):
