@@ -49,7 +49,7 @@ def _log_limits(size: Num, log: Num) -> Num:
 
 def _pow_short(m: Arithmetic, size: Num, y: Num) -> Num:
     """exp(y log(size)) in f64, good for f32, whose numbers are all normal here."""
-    log = _log_limits(size, log_of_split(m, split(size)))
+    log = _log_limits(size, log_of_split(m, split(size), short=True))
     return exp_normal(m, clamp(y * log, -_POW_RANGE_32, _POW_RANGE_32), short=True)
 
 
