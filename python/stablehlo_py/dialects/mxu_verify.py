@@ -92,12 +92,18 @@ class _Walk:
     def __init__(self, kernel: ir.Operation, chip: Chip) -> None:
         self.kernel, self.chip = kernel, chip
         self.states: dict[ir.Value, _State] = {}
+        self.tensors: dict[ir.Value, TensorType] = {}
         self.started: set[ir.Value] = set()
         arguments = kernel.regions[0].blocks[0].arguments
         shapes = kernel.attributes["logical"]
         self.logical = {
             argument: tuple(mxu.integer(d) for d in shape) for argument, shape in zip(arguments, shapes, strict=True)
         }
+
+    def tensor(self, value: ir.Value) -> TensorType:
+        if value not in self.tensors:
+            self.tensors[value] = _tensor(value)
+        return self.tensors[value]
 
     def state(self, value: ir.Value) -> _State:
         return self.states.setdefault(value, _State())
@@ -127,7 +133,7 @@ class _Walk:
         pass
 
     def alloc(self, op: ir.Operation) -> None:
-        ty = _tensor(op.results[0])
+        ty = self.tensor(op.results[0])
         if ty.rank < 2:
             raise _Broken(op, f"is a block of {ty}; a block has two dimensions")
         rows, lanes = ty.shape[-2:]
@@ -141,7 +147,7 @@ class _Walk:
         source, *indices = op.operands
         if mxu.ref_space(source.type) != "vmem":
             raise _Broken(op, f"is a view of a ref in {mxu.ref_space(source.type)}; only VMEM can be read in place")
-        self.check_map(op, len(indices), _tensor(source).rank)
+        self.check_map(op, len(indices), self.tensor(source).rank)
         self.check_order(op, indices)
         self.bring(op.results[0], source)
 
@@ -151,9 +157,9 @@ class _Walk:
             raise _Broken(op, "must move a block between an argument of the kernel and a buffer")
         inward = source in self.logical
         large, small = (source, target) if inward else (target, source)
-        if _tensor(large).element != _tensor(small).element:
-            raise _Broken(op, f"moves {_tensor(source).element} to {_tensor(target).element}")
-        self.check_map(op, len(indices), _tensor(large).rank)
+        if self.tensor(large).element != self.tensor(small).element:
+            raise _Broken(op, f"moves {self.tensor(source).element} to {self.tensor(target).element}")
+        self.check_map(op, len(indices), self.tensor(large).rank)
         self.check_order(op, indices)
         self.started.add(semaphore)
         if inward:
@@ -168,7 +174,7 @@ class _Walk:
         """A block of `large` is in `small`: padding is undefined where blocks do not end with the defined elements."""
         state = self.state(small)
         state.written = True
-        sizes, logical = _tensor(small).shape, self.logical[large][-_tensor(small).rank :]
+        sizes, logical = self.tensor(small).shape, self.logical[large][-self.tensor(small).rank :]
         state.undefined = {d: limit for d, (size, limit) in enumerate(zip(sizes, logical, strict=True)) if limit % size}
 
     def check_map(self, op: ir.Operation, indices: int, rank: int) -> None:
@@ -230,8 +236,8 @@ class _Walk:
         tile = ir.RankedTensorType(ir.TypeAttr(mxu.WeightsType(op.results[0].type).tensor).value).shape
         if list(tile) != [self.chip.weight_tile] * 2:
             raise _Broken(op, f"pushes a tile of {list(tile)}; {self.chip.name} takes {self.chip.weight_tile} square")
-        if any(size % t for size, t in zip(_tensor(source).shape, tile, strict=True)):
-            raise _Broken(op, f"cuts a block of {_tensor(source)} into tiles of {list(tile)}")
+        if any(size % t for size, t in zip(self.tensor(source).shape, tile, strict=True)):
+            raise _Broken(op, f"cuts a block of {self.tensor(source)} into tiles of {list(tile)}")
 
     def matmul(self, op: ir.Operation) -> None:
         lhs, _weights, acc = list(op.operands)[:3]
@@ -239,10 +245,12 @@ class _Walk:
         self.check_contracted(op, lhs, 1)
         if not self.state(acc).filled:
             raise _Broken(op, "adds to an accumulator that was not filled")
-        if _tensor(acc).element.name not in ("f32", "i32"):
-            raise _Broken(op, f"accumulates in {_tensor(acc).element}; accumulators are f32 or i32")
-        if _tensor(lhs).shape[0] != _tensor(acc).shape[0]:
-            raise _Broken(op, f"streams {_tensor(lhs).shape[0]} rows into an accumulator of {_tensor(acc).shape[0]}")
+        if self.tensor(acc).element.name not in ("f32", "i32"):
+            raise _Broken(op, f"accumulates in {self.tensor(acc).element}; accumulators are f32 or i32")
+        if self.tensor(lhs).shape[0] != self.tensor(acc).shape[0]:
+            raise _Broken(
+                op, f"streams {self.tensor(lhs).shape[0]} rows into an accumulator of {self.tensor(acc).shape[0]}"
+            )
 
     def check_contracted(self, op: ir.Operation, value: ir.Value, dim: int) -> None:
         limit = self.state(value).undefined.get(dim)
@@ -253,8 +261,8 @@ class _Walk:
         acc, target = op.operands
         if not self.state(acc).filled:
             raise _Broken(op, "pops an accumulator that was not filled")
-        if _tensor(acc).shape != _tensor(target).shape:
-            raise _Broken(op, f"pops {_tensor(acc)} into {_tensor(target)}")
+        if self.tensor(acc).shape != self.tensor(target).shape:
+            raise _Broken(op, f"pops {self.tensor(acc)} into {self.tensor(target)}")
         self.write(op, target)
         self.state(acc).filled = False
 
@@ -271,11 +279,11 @@ class _Walk:
 
     def vector(self, op: ir.Operation) -> None:
         target, *sources = op.operands
-        rows, lanes = _tensor(target).shape
+        rows, lanes = self.tensor(target).shape
         for source in sources:
-            shape = _tensor(source).shape
+            shape = self.tensor(source).shape
             if shape[0] not in (1, rows) or shape[1] not in (self.chip.lanes, lanes):
-                raise _Broken(op, f"takes a block of {_tensor(source)} for one of {_tensor(target)}")
+                raise _Broken(op, f"takes a block of {self.tensor(source)} for one of {self.tensor(target)}")
         numbers = [mxu.integer(a) for a in op.attributes["arguments"] if isinstance(a, ir.IntegerAttr)]
         if any(not 0 <= number < len(sources) for number in numbers):
             raise _Broken(op, f"has {len(sources)} sources, and arguments {numbers}")
@@ -285,9 +293,9 @@ class _Walk:
         undefined: dict[int, int] = {}
         for source in sources:
             self.read(op, source)
-            shape = _tensor(source).shape
+            shape = self.tensor(source).shape
             undefined |= {
-                d: size for d, size in self.state(source).undefined.items() if shape[d] == _tensor(target).shape[d]
+                d: size for d, size in self.state(source).undefined.items() if shape[d] == self.tensor(target).shape[d]
             }
         self.write(op, target)
         self.state(target).undefined = undefined
@@ -296,13 +304,13 @@ class _Walk:
         source, target = op.operands
         self.read(op, source)
         limit, undefined = mxu.integer(op.attributes["limit"]), self.state(source).undefined
-        size = _tensor(source).shape[1]
+        size = self.tensor(source).shape[1]
         # Where a row has several blocks, the last one is the least defined.
         defined = undefined[1] % size if 1 in undefined else size
         if limit > defined:
             raise _Broken(op, f"reduces {limit} elements of a row, of which {defined} are defined")
-        if _tensor(target).shape != (_tensor(source).shape[0], self.chip.lanes):
-            raise _Broken(op, f"reduces {_tensor(source)} to {_tensor(target)}, not to one register's lanes")
+        if self.tensor(target).shape != (self.tensor(source).shape[0], self.chip.lanes):
+            raise _Broken(op, f"reduces {self.tensor(source)} to {self.tensor(target)}, not to one register's lanes")
         rows = {d: size for d, size in undefined.items() if d == 0}
         self.write(op, target)
         self.state(target).undefined = rows

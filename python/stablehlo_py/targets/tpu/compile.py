@@ -50,10 +50,10 @@ class TpuProgram:
     def __init__(self, source: ir.Module, module: ir.Module, options: TpuOptions, notes: tuple[str, ...]) -> None:
         self._source, self.module, self.options, self._notes = source, module, options, notes
         with module.context:
-            self._host = Host(module)
-            kernels = emit.operations_named(module.operation, "mxu.kernel")
-            self._kernels = [read_kernel(op) for op in kernels]
-            self._prefetched = [_prefetched(op) for op in kernels]
+            programs = {op: read_kernel(op) for op in emit.operations_named(module.operation, "mxu.kernel")}
+            self._host = Host(module, programs)
+            self._kernels = list(programs.values())
+            self._prefetched = [_prefetched(op) for op in programs]
             self._host_ops = collections.Counter(_host_ops(module.operation))
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

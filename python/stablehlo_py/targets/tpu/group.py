@@ -163,8 +163,11 @@ def _broadcast_source(op: Op, kind: str, n: int) -> str | None:
     return None
 
 
-def find_group(root: ir.Operation, taken: set[ir.Operation]) -> Group | None:
-    """The largest group that ends in `root`: producers whose every use is inside it."""
+def find_group(root: ir.Operation, taken: set[ir.Operation], place: dict[ir.Operation, int]) -> Group | None:
+    """The largest group that ends in `root`: producers whose every use is inside it.
+
+    taken: ops of other groups. place: where each op of the block stands.
+    """
     if function_of(view(root)) is None or not supported(root.results[0]):
         return None
     shape = tensor_type(root.results[0].type).shape
@@ -196,7 +199,7 @@ def find_group(root: ir.Operation, taken: set[ir.Operation]) -> Group | None:
                 changed = True
     if not group.has_rows:
         _absorb_product(group, members, taken)
-    _finish(group, members)
+    _finish(group, sorted(members, key=lambda op: place[op]))
     return group if group.works else None
 
 
@@ -206,13 +209,12 @@ def region_group(block: ir.Block) -> Group:
     root = operations[-1].operands[0].owner.operation
     group = Group(root)
     group.kinds[root.results[0]] = FULL
-    members = set(operations[:-1])
     for operation in reversed(operations[:-1]):
         if operation.name in PRODUCTS:
             group.product = operation
         elif not _enter(group, operation):
             raise ValueError(f"{operation.name} has no place in an mxu.fusion")
-    _finish(group, members)
+    _finish(group, operations[:-1])
     return group
 
 
@@ -244,12 +246,11 @@ def _absorb_product(group: Group, members: set[ir.Operation], taken: set[ir.Oper
             return
 
 
-def _finish(group: Group, members: set[ir.Operation]) -> None:
-    """Order the members and list the inputs."""
-    group.members = [op.operation for op in group.root.block.operations if op.operation in members]
+def _finish(group: Group, members: list[ir.Operation]) -> None:
+    """Note the members, in order, and what they take from outside."""
+    group.members = members
     made = {result for op in members for result in op.results}
-    inputs = [value for value, kind in group.kinds.items() if value not in made and kind != SCALAR]
-    group.inputs = inputs
+    group.inputs = [value for value, kind in group.kinds.items() if value not in made and kind != SCALAR]
 
 
 def _producer(value: ir.Value) -> ir.Operation | None:

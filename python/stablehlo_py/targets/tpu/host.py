@@ -11,7 +11,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.reference.interpreter import Interpreter
 from stablehlo_py.reference.plan import Planner, Step
 from stablehlo_py.simulator import functional
-from stablehlo_py.simulator.program import Program, read_kernel
+from stablehlo_py.simulator.program import Program
 
 
 @evaluate("mxu.pad")
@@ -32,22 +32,25 @@ def evaluate_unpad(op: Op, value: np.ndarray) -> np.ndarray:
 class Host(Interpreter):
     """A module of StableHLO and mxu kernels, ready to run."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, programs: dict[ir.Operation, Program]) -> None:
         self._module = module
-        self._planner = _KernelPlanner(module)
+        self._planner = _KernelPlanner(module, programs)
         self._entry = self._planner.function(self._planner.entry())
 
 
 class _KernelPlanner(Planner):
     """Plans that know kernels: one step each, whose body is the simulator's business."""
 
+    def __init__(self, module: ir.Module, programs: dict[ir.Operation, Program]) -> None:
+        super().__init__(module)
+        self._programs = programs
+
     def _step(self, operation: ir.Operation) -> Step:
         if operation.name != "mxu.kernel":
             return super()._step(operation)
-        program = read_kernel(operation)
         return Step(
             op=view(operation),
-            rule=_launcher(program),
+            rule=_launcher(self._programs[operation]),
             callee="",
             operands=tuple(self._number(v) for v in operation.operands),
             results=tuple(self._number(v) for v in operation.results),

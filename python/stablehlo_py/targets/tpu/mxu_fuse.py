@@ -28,11 +28,13 @@ class MxuFuse(Pass):
     def run(self, op: ir.Operation) -> None:
         mxu.load(op.context)
         for block in list(_blocks(op)):
+            operations = [view.operation for view in block.operations]
+            place = {operation: i for i, operation in enumerate(operations)}
             taken: set[ir.Operation] = set()
-            for operation in [view.operation for view in reversed(list(block.operations))]:
+            for operation in reversed(operations):
                 if operation in taken or len(operation.results) != 1:
                     continue
-                group = find_group(operation, taken)
+                group = find_group(operation, taken, place)
                 if group is not None and _fits(group):
                     taken.update(group.members)
                     outline(group)
