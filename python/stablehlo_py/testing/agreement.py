@@ -1,0 +1,196 @@
+"""Whether two runs of a program agree: as exactly as its ops are, and no further than rounding can carry.
+
+Where results differ, the reference is run again with every inexact op a little off (by some ULPs, at random). A result
+that moves under this may differ by a few times as much; one that stays must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stablehlo_py.core.types import ElementType, element_type_of
+from stablehlo_py.mlir import ir
+from stablehlo_py.reference.interpreter import Interpreter
+from stablehlo_py.reference.plan import Step
+
+RUNS = 6
+SLACK = 6.0  # times the largest movement seen
+
+# Functions within a few ULP; sums whose order is free; complex arithmetic, which has several good ways.
+_FUNCTIONS = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "exponential exponential_minus_one log log_plus_one logistic sine cosine tan tanh power atan2 cbrt rsqrt"
+    ).split()
+)
+_SUMS = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "reduce reduce_window select_and_scatter scatter dot dot_general convolution fft cholesky triangular_solve "
+        "batch_norm_training batch_norm_inference batch_norm_grad"
+    ).split()
+)
+
+
+def is_inexact(name: str) -> bool:
+    return name in _FUNCTIONS or name in _SUMS or name.startswith("chlo.")
+
+
+def differences(
+    module: ir.Module, arrays: Sequence[np.ndarray], got: Sequence[np.ndarray], want: Sequence[np.ndarray]
+) -> list[str]:
+    """One line for each result that is wrong."""
+    wrong = [_unequal(g, w) for g, w in zip(got, want, strict=True)]
+    if not any(mask.any() for mask in wrong):
+        return []
+    allowed = _movements(module, arrays, want)
+    said = []
+    for i, (g, w, mask) in enumerate(zip(got, want, wrong, strict=True)):
+        unstable, reach = allowed[i]
+        bad = mask & ~unstable & ~_within(g, w, reach)
+        if bad.any():
+            at = tuple(int(k) for k in np.argwhere(bad)[0])
+            said.append(
+                f"result {i}: {int(bad.sum())} of {bad.size} elements of {w.dtype.name}{list(w.shape)} differ, "
+                f"first at {list(at)}: {g[at]!s} instead of {w[at]!s}"
+            )
+    return said
+
+
+def _unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    if got.shape != want.shape or got.dtype != want.dtype:
+        raise ValueError(f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}")
+    with np.errstate(all="ignore"):
+        g, w = _wide(got), _wide(want)
+        if g.dtype.kind in "ui":
+            return np.asarray(g != w)
+        if g.dtype.kind == "c":
+            return _unequal_floats(g.real, w.real) | _unequal_floats(g.imag, w.imag)
+        return _unequal_floats(g, w)
+
+
+def _unequal_floats(g: np.ndarray, w: np.ndarray) -> np.ndarray:
+    both = np.isnan(g) & np.isnan(w)
+    return np.asarray(~both & ((g != w) | (np.signbit(g) != np.signbit(w))))
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind == "c":
+        return x.astype(np.complex128)
+    info = element_type_of(x.dtype)
+    if info.is_float:
+        return x.astype(np.float64)
+    return x.astype(np.uint64 if info.is_unsigned else np.int64)
+
+
+def _within(g: np.ndarray, w: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """|g - w| <= reach; signs of zeros count only where nothing moves (reach 0 and unstable False are both told)."""
+    with np.errstate(all="ignore"):
+        g, w = _wide(g), _wide(w)
+        if g.dtype.kind in "ui":
+            return np.zeros(g.shape, bool)
+        if g.dtype.kind == "c":
+            return _near(g.real, w.real, reach) & _near(g.imag, w.imag, reach)
+        return _near(g, w, reach)
+
+
+def _near(g: np.ndarray, w: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    same = (g == w) | (np.isnan(g) & np.isnan(w))
+    return np.asarray((reach > 0) & (same | (np.abs(g - w) <= reach)))
+
+
+def _movements(
+    module: ir.Module, arrays: Sequence[np.ndarray], want: Sequence[np.ndarray]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each result: where it cannot be told (jumps, NaN here and not there), and how far it may be off."""
+    unstable = [np.zeros(w.shape, bool) for w in want]
+    reach = [np.zeros(w.shape) for w in want]
+    for run in range(RUNS):
+        moved = Nudged(module, run)
+        results = moved(*arrays)
+        if not moved.nudged:
+            break
+        for i, (result, w) in enumerate(zip(results, want, strict=True)):
+            with np.errstate(all="ignore"):
+                wide, base = _wide(result), _wide(w)
+                if base.dtype.kind in "ui":
+                    unstable[i] |= wide != base
+                    continue
+                away = np.abs(wide - base)
+                equal = (wide == base) | (np.isnan(wide) & np.isnan(base))
+                unstable[i] |= ~np.isfinite(away) & ~equal
+                step = np.abs(np.spacing(np.abs(w))).astype(np.float64) if w.dtype.kind == "f" else _step(w)
+                step = np.where(np.isfinite(step), step, 0.0)
+                reach[i] = np.maximum(reach[i], np.where(np.isfinite(away), away, 0.0) * SLACK + 2 * step)
+    return list(zip(unstable, reach, strict=True))
+
+
+def _step(w: np.ndarray) -> np.ndarray:
+    """About one ULP of each element, for types whose spacing numpy does not know."""
+    size = np.abs(_wide(w))
+    info: ElementType = element_type_of(w.dtype)
+    return size * 2.0 ** -_digits(info) + 1e-300
+
+
+def _digits(info: ElementType) -> int:
+    """Bits of the fraction."""
+    known = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7, "complex<f32>": 23, "complex<f64>": 52}
+    name = info.name
+    if name in known:
+        return known[name]
+    return int(name[name.index("M") + 1])  # f8E4M3FN has 3; f8E8M0FNU has none
+
+
+class Nudged(Interpreter):
+    """An interpreter whose inexact ops are a little off, at random; `nudged` says whether there was any."""
+
+    def __init__(self, module: ir.Module, seed: int) -> None:
+        super().__init__(module)
+        self._random = np.random.default_rng(seed)
+        self.nudged = False
+
+    def _step(self, step: Step, env: dict[int, Any], whole: bool) -> tuple[Any, ...]:
+        name = step.op.name
+        plain = not is_inexact(name) and not self._is_complex(step)
+        if plain or step.callee:
+            return super()._step(step, env, whole)
+        if name in _SUMS and not whole:
+            saved = {number: env[number] for number in step.operands}
+            env.update({number: self._nudge(value) for number, value in saved.items()})
+            results = super()._step(step, env, whole)
+            env.update(saved)
+        else:
+            results = super()._step(step, env, whole)
+        return tuple(self._nudge(r) for r in results)
+
+    @staticmethod
+    def _is_complex(step: Step) -> bool:
+        exact = ("constant", "real", "imag", "complex", "negate", "add", "subtract", "iota", "select", "compare")
+        if step.regions or step.op.name.removeprefix("stablehlo.") in exact:
+            return False
+        computes = step.op.name.removeprefix("stablehlo.") in ("multiply", "divide", "sqrt", "abs", "sign")
+        return computes and any(t.element.is_complex for t in step.op.operand_types)
+
+    def _nudge(self, value: Any) -> Any:  # Any: arrays, and what has no array
+        if not isinstance(value, np.ndarray):
+            return value
+        info = element_type_of(value.dtype)
+        if not (info.is_float or info.is_complex):
+            return value
+        self.nudged = True
+        with np.errstate(all="ignore"):
+            if info.is_complex:
+                size = np.abs(value)
+                off = np.empty(value.shape, value.dtype)
+                off.real, off.imag = (self._noise(value.shape) * size * 2.0 ** -_digits(info) for _ in range(2))
+                return np.asarray(np.where(np.isfinite(off), value + off, value)).astype(value.dtype)
+            wide = value.astype(np.float64)
+            # twice an ULP of the lowest number of the binade, so that a step up or down is always seen
+            moved = wide * (1 + self._noise(value.shape) * 2.0 ** -_digits(info))
+            return np.asarray(np.where(np.isfinite(moved), moved, wide)).astype(value.dtype)
+
+    def _noise(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.asarray(self._random.choice((-2.0, -1.0, 0.0, 1.0, 2.0), shape))

@@ -1,0 +1,43 @@
+"""What a child does with one program: compile, run, compare; every exception becomes an answer."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+import numpy as np
+
+import stablehlo_py
+from stablehlo_py.errors import CompileError
+from stablehlo_py.mlir import borrowed_context
+from stablehlo_py.reading import read_module
+from stablehlo_py.reference.interpreter import interpret
+from stablehlo_py.testing.agreement import differences
+from stablehlo_py.testing.worker import COMPILE
+
+
+def judge(job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None) -> tuple[str, str]:
+    """(kind, detail) of a Verdict."""
+    try:
+        executable = stablehlo_py.compile(program, cache=False)
+        if job == COMPILE or arrays is None:
+            return "ok", ""
+        before = [a.copy() for a in arrays]
+        got = [np.array(r) for r in executable(*arrays)]
+        if any(a.tobytes() != b.tobytes() for a, b in zip(arrays, before, strict=True)):
+            return "mismatch", "an argument was written to"
+    except CompileError as error:
+        return "refused", f"{type(error).__name__}: {error}"
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return "error", f"{type(error).__name__}: {error}\n  at {place.filename.rpartition('/')[2]}:{place.lineno}"
+    try:
+        with borrowed_context() as context:
+            module = read_module(program, context)
+            want = [np.asarray(r) for r in interpret(module, *arrays)]
+            said = differences(module, arrays, got, want)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{place.filename.rpartition('/')[2]}:{place.lineno}"
+        return "error", f"reference: {type(error).__name__}: {error}\n  at {where}"
+    return ("mismatch", "\n".join(said)) if said else ("ok", "")

@@ -1,0 +1,145 @@
+"""A child process that compiles and runs programs until it dies; the parent lives and says what happened.
+
+The child is `python -m stablehlo_py.testing.worker`; jobs and answers are pickled over two pipes of their own, since
+what the C++ libraries print goes to the child's standard streams.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+MEMORY = 8 << 30  # of address space
+COMPARE = "compare"  # with the reference interpreter
+COMPILE = "compile"  # only
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """kind: ok, mismatch, refused (a CompileError), error (any other exception), crash, hang. detail: one line or more."""
+
+    kind: str
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class Worker:
+    """One child at a time, made anew after a death. plugin: a Python file that each child runs first."""
+
+    def __init__(self, *, seconds: float = 60.0, plugin: str = "", memory: int = MEMORY) -> None:
+        self.seconds, self.plugin, self.memory = seconds, plugin, memory
+        self._child: subprocess.Popen[bytes] | None = None
+        self.started = 0
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(self, program: str | bytes, arrays: list[Any] | None = None) -> Verdict:
+        """Compile `program`; with arrays also run it and compare with the reference."""
+        began = time.monotonic()
+        for attempt in (0, 1):
+            self._start()
+            try:
+                self._send(pickle.dumps((COMPILE if arrays is None else COMPARE, program, arrays)))
+                break
+            except BrokenPipeError:  # it died between two jobs
+                self.close()
+                if attempt:
+                    return Verdict("crash", "the child dies before it takes a job")
+        answer = self._receive(began + self.seconds)
+        if answer is not None:
+            kind, detail = pickle.loads(answer)
+            return Verdict(kind, detail, time.monotonic() - began)
+        return self._bury(time.monotonic() - began)
+
+    def close(self) -> None:
+        if self._child is None:
+            return
+        self._child.kill()
+        self._child.wait()
+        for fd in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self._log.close()
+        self._child = None
+
+    def _start(self) -> None:
+        if self._child is not None:
+            return
+        job_in, self._to = os.pipe()
+        self._from, answer_out = os.pipe()
+        self._log = tempfile.TemporaryFile()
+        command = [sys.executable, "-m", "stablehlo_py.testing.worker", str(job_in), str(answer_out), str(self.memory)]
+        self._child = subprocess.Popen(
+            [*command, self.plugin], pass_fds=(job_in, answer_out), stdout=self._log, stderr=self._log
+        )
+        self.started += 1
+        os.close(job_in)
+        os.close(answer_out)
+
+    def _send(self, data: bytes) -> None:
+        data = struct.pack("<Q", len(data)) + data
+        while data:
+            data = data[os.write(self._to, data) :]
+
+    def _receive(self, deadline: float) -> bytes | None:
+        """An answer; None when the child is dead or late."""
+        data = b""
+        while len(data) < 8 or len(data) < 8 + struct.unpack_from("<Q", data)[0]:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._from], [], [], left)[0]:
+                return None
+            chunk = os.read(self._from, 1 << 16)
+            if not chunk:
+                return None
+            data += chunk
+        return data[8:]
+
+    def _bury(self, seconds: float) -> Verdict:
+        """What became of a child that gives no answer."""
+        child = self._child
+        assert child is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.5 if seconds < self.seconds else 0)
+        code = child.poll()
+        self._log.seek(0)
+        said = self._log.read()[-2000:].decode("utf-8", "replace").strip()
+        self.close()
+        if code is None:
+            return Verdict("hang", f"no answer after {self.seconds:.0f} s", seconds)
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return Verdict("crash", f"{name}: {said}", seconds)
+
+
+def _serve(jobs: int, answers: int, memory: int, plugin: str) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    from stablehlo_py.testing.judge import judge
+
+    if plugin:
+        with open(plugin) as file:
+            exec(compile(file.read(), plugin, "exec"), {"__name__": "plugin"})
+    with os.fdopen(jobs, "rb") as source, os.fdopen(answers, "wb") as sink:
+        while head := source.read(8):
+            job, program, arrays = pickle.loads(source.read(struct.unpack("<Q", head)[0]))
+            answer = pickle.dumps(judge(job, program, arrays))
+            sink.write(struct.pack("<Q", len(answer)) + answer)
+            sink.flush()
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
