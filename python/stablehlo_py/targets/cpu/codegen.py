@@ -18,11 +18,13 @@ import llvmlite.binding as llvm
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
 from stablehlo_py.targets.llvm_text import to_llvm_ir
+from stablehlo_py.transforms.kernel_parallel import WORK
 
 ENTRY = "kernel_entry"
 # That no part begins below 0 lets LLVM see that a flat index, split into the indices of a shape, is itself again.
 BEGIN = "i64 range(i64 0, 281474976710656)"
-VECTORISED = "; vectorised\n"  # the first line of a kernel's text when its loops are vectors already
+VECTORISED = "; vectorised\n"  # the first line of a kernel's text that has nothing left to vectorise
+FEW = 300  # ops that a kernel runs in all: too few for vectors to matter
 # For such kernels the whole O2 pipeline makes the same code in ten times the time of these.
 SHORT = ("sroa", "simplify_cfg", "instruction_combine")
 
@@ -108,11 +110,16 @@ def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
         operands.append(f"ptr %p{i}")
     if len(types) > len(pointers):
         operands += ["i64 %begin", "i64 %end"]
-    head = VECTORISED if VECTOR_CODE in function.attributes else ""
+    short = VECTOR_CODE in function.attributes or _work(function) <= FEW
+    head = VECTORISED if short else ""
     return (
         f"{head}{text}\ndefine void @{ENTRY}(ptr %buffers, {BEGIN} %begin, i64 %end) {{\n{''.join(loads)}"
         f"  call void @kernel_body({', '.join(operands)})\n  ret void\n}}\n"
     )
+
+
+def _work(function: ir.Operation) -> int:
+    return ir.IntegerAttr(function.attributes[WORK]).value if WORK in function.attributes else FEW + 1
 
 
 def llvm_function_inputs(function: ir.Operation) -> list[str]:

@@ -29,7 +29,8 @@ from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 BLOCK_K = 512  # a panel of it is 64 KiB of f32: with a tile of A it fits the second-level cache many times
-SMALL_INT_BLOCK_K = 256  # sums of 256 products of bytes stay below 2**24, so f32 has them exactly
+# How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
+SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256}
 A_BYTES = 256 << 10  # of the rows of A packed at a time
 CHUNK_N = 512  # columns that one step of the parallel loop does at most
 SPLIT = 8  # steps of the parallel loop, so that 2, 4 or 8 threads have equal shares
@@ -117,8 +118,8 @@ class Product:
         self.mr = min(self.m, (8 if cpu.registers >= 32 else 6 if self.width == 2 else 8) * (2 // self.width))
         self.nr = self.width * self.lanes
         self.registers = cpu.registers
-        small_int = self.is_integer = self.element in ("i8", "ui8")
-        longest = SMALL_INT_BLOCK_K if small_int else BLOCK_K
+        self.is_integer = self.element in SMALL_INT_BLOCK_K
+        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K)
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes))
         self.blocks = -(-self.k // self.kc)
