@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stablehlo_py.core.diagnostics import describe_location
@@ -37,7 +39,7 @@ def call_of(operation: ir.Operation | ir.OpView) -> CustomCall:
     op = view(operation)
     return CustomCall(
         name=target_of(op.operation),
-        attributes=_attributes(op),
+        attributes=call_attributes(op.operation),
         operands=tuple(map(_array_type, op.operand_types)),
         results=tuple(map(_array_type, op.types)),
         operand_layouts=_layouts(op, "operand_layouts"),
@@ -47,7 +49,9 @@ def call_of(operation: ir.Operation | ir.OpView) -> CustomCall:
     )
 
 
-def _attributes(op: Op) -> dict[str, object]:
+def call_attributes(operation: ir.Operation) -> dict[str, Any]:  # Any: as in CustomCall
+    """The attributes that the called function is given."""
+    op = view(operation)
     found = {named.name: named.attr for named in _named(op.operation) if named.name not in _OWN}
     values = {name: python_value(attribute) for name, attribute in found.items()}
     for name in ("mhlo.backend_config", "backend_config"):

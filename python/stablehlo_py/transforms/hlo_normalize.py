@@ -11,12 +11,23 @@ from stablehlo_py.transforms.hlo_custom_calls import keep_effects
 from stablehlo_py.transforms.hlo_deprecated import HloDeprecated
 from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
 from stablehlo_py.transforms.hlo_inline import HloInline
+from stablehlo_py.transforms.hlo_known_calls import HloKnownCalls
 from stablehlo_py.transforms.hlo_quantized import HloQuantized
+from stablehlo_py.transforms.hlo_scalar_ops import HloScalarOps
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.hlo_tuples import HloTuples
 
 # Composites first: their decompositions are functions, which inlining brings in.
-STEPS = (HloExpandChlo(), HloInline(), HloTuples(), HloStaticShapes(), HloQuantized(), HloDeprecated())
+STEPS = (
+    HloExpandChlo(),
+    HloInline(),
+    HloTuples(),
+    HloScalarOps(),
+    HloStaticShapes(),
+    HloKnownCalls(),
+    HloQuantized(),
+    HloDeprecated(),
+)
 
 
 @dataclass(frozen=True)

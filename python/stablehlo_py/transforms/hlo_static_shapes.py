@@ -16,6 +16,7 @@ from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 from stablehlo_py.transforms.hlo_fold_shapes import fold_shapes, known_elements
 from stablehlo_py.transforms.hlo_inline import find_main
+from stablehlo_py.transforms.hlo_known_calls import replace_known_calls
 from stablehlo_py.transforms.shape_operands import ASSERTION, is_dynamic
 
 DYNAMIC_OPS = {
@@ -52,7 +53,7 @@ class HloStaticShapes(Pass):
         fold_shapes(op)
         check_assertions(op)  # first: they know the names of dimensions
         _run(op, [*passes, *REFINE])
-        while fold_shapes(op):  # what the C++ passes do not fold, such as ceil and divide of floats
+        while fold_shapes(op) | replace_known_calls(op):  # what the C++ passes do not fold, such as ceil and divide of floats
             _run(op, REFINE)
         check_assertions(op)
         _take_shape_from_result(op)

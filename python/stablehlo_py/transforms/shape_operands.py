@@ -23,6 +23,12 @@ _ALWAYS = {
     "stablehlo.dynamic_pad": (2, 3, 4),
     "stablehlo.real_dynamic_slice": (1, 2, 3),
 }
+_CALLS: dict[str, Callable[[int, int], range]] = {  # (operands, results) -> which of the operands
+    "stablehlo.dynamic_approx_top_k": lambda operands, results: range(2 * results, operands),
+    "stablehlo.dynamic_reduce_window": lambda operands, results: range(2 * results, operands),
+    "stablehlo.dynamic_rng_bit_generator": lambda operands, results: range(1, operands),
+    "stablehlo.dynamic_top_k": lambda operands, results: range(1, operands),
+}
 _NEEDS_NO_VALUE = {"stablehlo.get_dimension_size", "shape.shape_of", "tensor.dim"}
 ASSERTION = "shape_assertion"
 
@@ -58,9 +64,12 @@ def shape_operands(op: ir.Operation) -> list[ir.Value]:
     if op.name in _ONLY_IF_DYNAMIC and is_dynamic(op.results[0].type):
         wanted = _ONLY_IF_DYNAMIC[op.name]
     if op.name == "stablehlo.custom_call":
-        if "indices_of_shape_operands" in op.attributes and any(is_dynamic(r.type) for r in op.results):
+        target = ir.StringAttr(op.attributes["call_target_name"]).value
+        if target in _CALLS:
+            wanted = tuple(_CALLS[target](len(op.operands), len(op.results)))
+        elif "indices_of_shape_operands" in op.attributes and any(is_dynamic(r.type) for r in op.results):
             wanted = tuple(int(i) for i in ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"]))
-        elif ir.StringAttr(op.attributes["call_target_name"]).value == ASSERTION:
+        elif target == ASSERTION:
             wanted = tuple(range(len(op.operands)))
     return [op.operands[index] for index in wanted]
 

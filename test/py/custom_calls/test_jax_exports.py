@@ -65,6 +65,24 @@ def test_artifacts(routine, data):
         np.testing.assert_allclose(got, want, rtol=limit, atol=limit * max(1.0, float(np.abs(want).max())))
 
 
+def dynamic_artifacts() -> Iterator[Any]:
+    """Artifacts with symbolic dimensions, whose custom calls stand for ops of StableHLO."""
+    for name in ("dynamic_approx_top_k", "dynamic_rng_bit_generator", "dynamic_top_k"):
+        module = importlib.import_module(f"{DATA}.stablehlo_{name}")
+        for key, value in vars(module).items():
+            if key.startswith("data_"):
+                for kind, data in ({"": value} if "testdata_version" in value else value).items():
+                    yield pytest.param(data, id=f"{name}-{key[5:]}{kind}")
+
+
+@pytest.mark.parametrize("data", list(dynamic_artifacts()))
+def test_artifacts_with_symbolic_dimensions(data):
+    results = compile(data["mlir_module_serialized"], cache=False)(*[np.asarray(x) for x in data["inputs"]])
+    for got, want in zip(results, data["expected_outputs"], strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
 A = np.array([[4, 1, 0.5, 0], [1, 5, -1, 0.25], [0.5, -1, 6, 2], [0, 0.25, 2, 7]], np.float32)
 B = np.array([[1, 2, -3], [0.5, -1, 4], [2, 0, 1], [-1, 1, 0.25]], np.float32)
 
@@ -94,6 +112,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "tridiagonal": (lambda a: jax.lax.linalg.tridiagonal(a), (A,)),
     "tridiagonal_solve": (jax.lax.linalg.tridiagonal_solve, (A[1], A[3] + 9, A[2], B)),
     "gradient": (jax.grad(lambda a: jnp.linalg.slogdet(a)[1]), (A,)),
+    "approx_max_k": (lambda a: jax.lax.approx_max_k(a, 2), (B.T,)),
+    "approx_min_k": (lambda a: jax.lax.approx_min_k(a, 3, reduction_dimension=0), (B,)),
     "in a loop": (in_a_loop, (A,)),
     "in a branch": (in_a_branch, (A,)),
 }

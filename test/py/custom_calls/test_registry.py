@@ -337,6 +337,28 @@ def test_pivots_become_a_permutation():
         program(np.int32([[1, 1, 4], [0, 1, 2]]))
 
 
+def test_a_window_whose_sizes_are_operands():
+    text = """
+    func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %one = stablehlo.constant dense<1> : tensor<1xi32>
+      %two = stablehlo.constant dense<2> : tensor<1xi32>
+      %none = stablehlo.constant dense<0> : tensor<1x2xi32>
+      %0 = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %two, %one, %one, %two, %none)
+        {called_computations = [@sum]} : (tensor<?xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>,
+        tensor<1xi32>, tensor<1x2xi32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }
+    func.func private @sum(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.add %x, %y : tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    program = compile(text, cache=False)
+    for count in (4, 7):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(program(x)[0], x[:-2] + x[2:])
+
+
 def test_a_tuple_is_taken_apart():
     text = """
     func.func @main(%p: tensor<2xf64>) -> tensor<2xf64> {
