@@ -128,7 +128,7 @@ def _address(function: object) -> int:
 
 _FOR_CPU = "export the program for the CPU: jax.export.export(f, platforms=['cpu'])"
 _GPU = ("cu", "hip", "roc", "mosaic_gpu", "__triton", "__gpu", "__cudnn", "__cublas", "oneapi", "xla_python_gpu")
-_TPU = ("tpu_", "Qr", "Eigh", "Lu", "ApproxTopK", "PartialReduce", "ProductOfElementary", "X64", "CompactWy")
+_TPU = ("tpu_", "Qr", "Eigh", "Lu", "PartialReduce", "ProductOfElementary", "X64", "CompactWy")
 
 
 def _why_unknown(name: str) -> tuple[str, str]:
