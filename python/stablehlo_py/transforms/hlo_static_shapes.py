@@ -34,7 +34,6 @@ DYNAMIC_OPS = {
     )
 }
 REFINE = ("stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
-_NO_CRASH = {"tensor.extract", "linalg.generic"}  # the C++ pass that folds shape ops crashes on programs with these
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,12 @@ class HloStaticShapes(Pass):
 
     def run(self, op: ir.Operation) -> None:
         names, dynamic = _survey(op)
-        has_shape_ops = any(name.startswith("shape.") for name in names)
-        if not dynamic and not has_shape_ops and not names & DYNAMIC_OPS and not _assertions(op):
+        if not dynamic and not names & DYNAMIC_OPS and not _assertions(op):
             return
         _refuse_dynamic_arguments(find_main(op))
-        passes = ["func.func(shape-legalize-to-stablehlo)"] if has_shape_ops and not names & _NO_CRASH else []
         fold_shapes(op)
         check_assertions(op)  # first: they know the names of dimensions
-        _run(op, [*passes, *REFINE])
+        _run(op, REFINE)
         while fold_shapes(op) | replace_known_calls(op):  # what the C++ passes do not fold, such as ceil and divide of floats
             _run(op, REFINE)
         check_assertions(op)
