@@ -22,7 +22,7 @@ SPACES = ("hbm", "cmem", "vmem", "smem")
 
 
 class Mxu(ext.Dialect, name="mxu"):
-    """Attributes that a kernel takes besides its own: `mxu.note` (a string for the report)."""
+    """The dialect: its types, attributes and ops are the classes below."""
 
 
 class TiledAttr(Mxu.Attribute, name="tiled"):

@@ -200,7 +200,7 @@ class _Commands:
                 self.work(events.XLU, cycles, [node.source], node.target, f"reduce {node.function}")
             case p.Transpose() | p.Relayout():
                 cycles = units.cross_lane_cycles(_elements(node.source), self.chip)
-                self.work(events.XLU, cycles, [node.source], node.target, "transpose")
+                self.work(events.XLU, cycles, [node.source], node.target, type(node).__name__.lower())
             case p.Push() | p.Matmul():
                 self.single(node)
             case p.DmaWait() | p.Barrier() | p.View():
