@@ -64,7 +64,9 @@ class Executable:
     def _call_again(self, status: int | None, arguments: tuple[Any, ...]) -> tuple[np.ndarray, ...]:  # Any: as above
         """The call after the native entry gave a status, or took none of the arguments as they were."""
         if status is None:
-            arguments = sole_owners(self._arrays(arguments), self._places)
+            arguments = self._arrays(arguments)
+            if max(self._places, default=-1) >= 0:
+                arguments = sole_owners(arguments, self._places)
             returned = self._call(*arguments)
             if isinstance(returned, tuple):
                 return returned
@@ -83,11 +85,12 @@ class Executable:
             raise TypeError(self._count_problem(len(arguments)))
         arrays = []
         for number, (argument, (shape, dtype)) in enumerate(zip(arguments, self._arguments, strict=True)):
-            array = _as_array(argument)
+            array = argument if type(argument) is np.ndarray else _as_array(argument)
             if array.dtype != dtype or array.shape != shape:
                 raise TypeError(self._type_problem(number, array))
-            if not (array.flags.c_contiguous and array.flags.aligned):
-                array = np.require(array, requirements=("C", "A"))
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = array.copy("C")
             # An equal dtype may be another object; a view has the one that the entry knows.
             arrays.append(array if array.dtype is dtype else array.view(dtype))
         return tuple(arrays)
@@ -110,9 +113,9 @@ class Executable:
 
 def _as_array(argument: Any) -> np.ndarray:  # Any: whatever numpy makes an array of
     """An array of numpy's own class, on the argument's own memory where that is possible."""
-    if hasattr(argument, "__dlpack__") and not hasattr(argument, "__array__"):
-        return np.from_dlpack(argument)
-    return np.asarray(argument)
+    if hasattr(argument, "__array__") or not hasattr(argument, "__dlpack__"):
+        return np.asarray(argument)
+    return np.from_dlpack(argument)
 
 
 def _take_none(*arguments: object) -> None:
