@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.cli import reduce as reduce_command
 from stablehlo_py.cli import report as report_command
 from stablehlo_py.errors import CompileError
 
@@ -82,6 +83,12 @@ def _parser() -> argparse.ArgumentParser:
     _program(report)
     report_command.add_arguments(report)
     report.set_defaults(command=report_command.report)
+
+    reduce = commands.add_parser("reduce", help="make a program that crashes or computes wrongly as small as can be")
+    _program(reduce)
+    _inputs(reduce)
+    reduce_command.add_arguments(reduce)
+    reduce.set_defaults(command=reduce_command.reduce)
 
     explain = commands.add_parser("explain", help="where the rules of an op stand and which targets have it")
     explain.add_argument("op", metavar="stablehlo.OP")

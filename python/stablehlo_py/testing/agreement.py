@@ -22,16 +22,39 @@ SLACK = 6.0  # times the largest movement seen
 # Functions within a few ULP; sums whose order is free; complex arithmetic, which has several good ways.
 _FUNCTIONS = frozenset(
     f"stablehlo.{name}"
-    for name in (
-        "exponential exponential_minus_one log log_plus_one logistic sine cosine tan tanh power atan2 cbrt rsqrt"
-    ).split()
+    for name in [
+        "exponential",
+        "exponential_minus_one",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "sine",
+        "cosine",
+        "tan",
+        "tanh",
+        "power",
+        "atan2",
+        "cbrt",
+        "rsqrt",
+    ]
 )
 _SUMS = frozenset(
     f"stablehlo.{name}"
-    for name in (
-        "reduce reduce_window select_and_scatter scatter dot dot_general convolution fft cholesky triangular_solve "
-        "batch_norm_training batch_norm_inference batch_norm_grad"
-    ).split()
+    for name in [
+        "reduce",
+        "reduce_window",
+        "select_and_scatter",
+        "scatter",
+        "dot",
+        "dot_general",
+        "convolution",
+        "fft",
+        "cholesky",
+        "triangular_solve",
+        "batch_norm_training",
+        "batch_norm_inference",
+        "batch_norm_grad",
+    ]
 )
 
 

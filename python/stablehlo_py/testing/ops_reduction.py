@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from stablehlo_py.core.types import ElementType
-from stablehlo_py.testing.graph import MOST_ELEMENTS, Graph, Value, array, matrix, tensor
+from stablehlo_py.testing.graph import Graph, Value, array, matrix, tensor
 
 
 def is_scalar_number(e: ElementType) -> bool:

@@ -14,7 +14,6 @@ from stablehlo_py.testing import edits
 from stablehlo_py.testing.edits import Program
 from stablehlo_py.testing.shapes import sizes_in, with_smaller_dims
 
-
 Check = Callable[[Program], bool]
 
 

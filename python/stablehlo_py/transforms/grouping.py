@@ -50,6 +50,8 @@ def is_elementwise(op: ir.Operation) -> bool:
     if registry.scalar.find(op.name) is None or len(op.results) != 1 or len(op.regions) > 0:
         return False
     shape = tensor_type(op.results[0].type).shape
+    if op.name == "stablehlo.bitcast_convert" and tensor_type(op.operands[0].type).shape != shape:
+        return False  # a scalar that becomes several parts is not broadcast
     return all(tensor_type(v.type).shape in (shape, ()) for v in op.operands)
 
 
