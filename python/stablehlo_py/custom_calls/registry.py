@@ -25,7 +25,7 @@ PythonFunction = Callable[[list[np.ndarray], Mapping[str, Any], tuple[ArrayType,
 Signature = Callable[[CustomCall], "str | None"]
 F = TypeVar("F", bound=Callable[..., object])
 
-FAMILIES = ("assertions", "permutations", "fft", "lapack")  # modules here that register names
+FAMILIES = ("assertions", "permutations", "fft", "lapack", "tridiagonal", "sparse")  # modules here that register names
 
 _REGISTERED: dict[str, Registered] = {}
 _is_loaded = False
