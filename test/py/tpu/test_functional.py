@@ -26,15 +26,17 @@ def _shapes(count: int, seed: int) -> list[tuple[int, int, int]]:
 def test_three_hundred_shapes_are_exact(chip):
     """Small integers, so every order of sums gives the same; a VMEM limit small enough for several blocks.
 
-    Then random bf16 at the same shapes: the same bits as sums in the order of the tiles.
+    Then random bf16 at every third of them: the same bits as sums in the order of the tiles.
     """
     rng = np.random.default_rng(1)
-    for m, n, k in _shapes(60, seed=len(chip)):
+    for number, (m, n, k) in enumerate(_shapes(60, seed=len(chip))):
         x, y = small_integers(rng, (m, k), "bf16"), small_integers(rng, (k, n), "bf16")
         kernel = compile_gemm(m, n, k, element_type("bf16"), chip, int(rng.choice([400_000, 1_000_000, 8_000_000])))
         (result,) = functional.run(kernel, *(_in_tiles(a, b) for a, b in zip((x, y), kernel.inputs, strict=True)))
         expected = (x.astype(np.float32) @ y.astype(np.float32)).astype(ml_dtypes.bfloat16)
         np.testing.assert_array_equal(result[0, :m, :n], expected, err_msg=f"{chip} {m}x{n}x{k}")
+        if number % 3:
+            continue
         x, y = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
         (result,) = functional.run(kernel, *(_in_tiles(a, b) for a, b in zip((x, y), kernel.inputs, strict=True)))
         np.testing.assert_array_equal(result[0, :m, :n], _in_tile_order(x, y).astype(ml_dtypes.bfloat16))
