@@ -18,7 +18,7 @@ from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.nest import Vectors, add
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.emit_contractions import Product
+    from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
 
 STREAMS = 8  # rows of rhs read at a time: as many as the hardware prefetcher follows
 ROWS_OF_DOTS = 4  # columns of the result whose partial sums are in registers at a time
