@@ -28,7 +28,7 @@ def ops_page() -> str:
     counts = ", ".join(f"{len({f.op_name for f in facts if f.facet == x.name})} with `{x.name}`" for x in FACETS)
     rows = []
     for name in names:
-        cells = [[f.target for f in facts if f.op_name == name and f.facet == facet.name] for facet in FACETS]
+        cells = [list(dict.fromkeys(f.target for f in facts if (f.op_name, f.facet) == (name, x.name))) for x in FACETS]
         rows.append([f"`{name}`", *(", ".join(cell) for cell in cells)])
     meanings = "".join(f"- `{facet.name}`: `{facet.doc}`\n" for facet in FACETS)
     return (

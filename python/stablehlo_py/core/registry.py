@@ -56,6 +56,34 @@ class Facet:
             yield op_name, target, rule
 
 
+class RulesFacet(Facet):
+    """A facet of which an op may have many rules, tried in the order in which they were registered."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        super().__init__(name, doc)
+        self._lists: dict[str, list[Rule]] = {}
+
+    def add(self, op_name: str, rule: Rule, target: str = ANY) -> None:
+        if target != ANY:
+            raise ValueError(f"{self.name} rules hold for every target; {source_of(rule)} is for {target}")
+        self._lists.setdefault(op_name, []).append(rule)
+
+    def find(self, op_name: str, target: str = ANY) -> Rule | None:
+        """The first rule; `all` gives every one."""
+        return next(iter(self.all(op_name)), None)
+
+    def all(self, op_name: str) -> list[Rule]:
+        return self._lists.get(op_name, [])
+
+    def ops(self, target: str = ANY) -> list[str]:
+        return sorted(self._lists)
+
+    def rows(self) -> Iterator[tuple[str, str, Rule]]:
+        for op_name, rules in sorted(self._lists.items()):
+            for rule in rules:
+                yield op_name, ANY, rule
+
+
 def load_target(target: str) -> None:
     """Import the folder of a target, which registers its overrides; `any` has none."""
     if target != ANY:
@@ -96,6 +124,6 @@ lower = Facet("lower", "(op, *tensors) -> tensor or tensors: linalg, tensor, scf
 scalar = Facet("scalar", "(op, *scalars) -> scalar: the body of an elementwise op, in arith, math and complex")
 evaluate = Facet("evaluate", "(op, *arrays) -> array or arrays: NumPy, the oracle; ops with regions also get run=")
 cost = Facet("cost", "(op) -> Cost: flops and bytes")
-simplify = Facet("simplify", "(op) -> value or None: an exact rewrite on StableHLO")
+simplify = RulesFacet("simplify", "(op) -> value, values or None: an exact rewrite on StableHLO")
 
 FACETS: tuple[Facet, ...] = (lower, scalar, evaluate, cost, simplify)
