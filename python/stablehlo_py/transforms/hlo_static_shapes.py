@@ -50,7 +50,8 @@ class HloStaticShapes(Pass):
         fold_shapes(op)
         check_assertions(op)  # first: they know the names of dimensions
         _run(op, REFINE)
-        while fold_shapes(op) | replace_known_calls(op):  # what the C++ passes do not fold, such as ceil and divide of floats
+        # what the C++ passes do not fold, such as ceil and divide of floats
+        while fold_shapes(op) | replace_known_calls(op) | _set_sizes(op):
             _run(op, REFINE)
         check_assertions(op)
         _take_shape_from_result(op)
@@ -74,6 +75,36 @@ def _run(module: ir.Operation, passes: Sequence[str]) -> None:
             where=place(find_main(module)),
             hint="check the dimensions of the arguments against what the program was exported for",
         ) from None
+
+
+def _set_sizes(module: ir.Operation) -> bool:
+    """set_dimension_size(%x, 3), dim = 0 : tensor<?xf32>   ->   slice %x [0:3]; whether there was one"""
+    found: list[ir.Operation] = []
+    walk(module, lambda op: found.append(op) if op.name == "stablehlo.set_dimension_size" else None)
+    changed = False
+    for op in found:
+        size = known_elements(op.operands[1])
+        if size is None or is_dynamic(op.operands[0].type):
+            continue
+        ty = ir.RankedTensorType(op.operands[0].type)
+        shape, dimension = list(ty.shape), ir.IntegerAttr(op.attributes["dimension"]).value
+        if not 0 <= size.item() <= shape[dimension]:
+            raise BadInput(
+                f"dimension {dimension} of {shape[dimension]} elements is set to {size.item()}", where=place(op)
+            )
+        shape[dimension] = size.item()
+        ranges = {"start_indices": [0] * len(shape), "limit_indices": shape, "strides": [1] * len(shape)}
+        with ir.InsertionPoint(op), op.location:
+            part = ir.Operation.create(
+                "stablehlo.slice",
+                results=[ir.RankedTensorType.get(shape, ty.element_type)],
+                operands=[op.operands[0]],
+                attributes={name: ir.DenseI64ArrayAttr.get(value) for name, value in ranges.items()},
+            )
+        op.results[0].replace_all_uses_with(part.results[0])
+        op.erase()
+        changed = True
+    return changed
 
 
 # What a dynamic op is called once its result type says the shape that its last operand computes.
