@@ -1,0 +1,39 @@
+// RUN: stablehlo-opt %s --pass-pipeline='hlo-scalar-ops' --split-input-file | FileCheck %s
+
+// Scalars are tensors of rank 0, an index is an i64.
+// CHECK-LABEL: func.func @size
+// CHECK: %[[SIZE:.*]] = stablehlo.get_dimension_size %{{.*}}, dim = 0
+// CHECK: %[[WIDE:.*]] = stablehlo.convert %[[SIZE]] : (tensor<i32>) -> tensor<i64>
+// CHECK: stablehlo.multiply
+// CHECK: stablehlo.concatenate
+// CHECK-NOT: tensor.
+// CHECK-NOT: arith.
+func.func @size(%x: tensor<?x4xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %d = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %m = arith.muli %d, %c4 : index
+  %s = tensor.from_elements %m : tensor<1xindex>
+  %r = stablehlo.dynamic_reshape %x, %s : (tensor<?x4xf32>, tensor<1xindex>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// What is assumed of shapes is found out when they are known.
+// CHECK-LABEL: func.func @assuming
+// CHECK-NOT: shape.
+// CHECK: stablehlo.select
+// CHECK: %[[SUM:.*]] = stablehlo.dynamic_broadcast_in_dim
+// CHECK-NEXT: return %[[SUM]]
+func.func @assuming(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %a = shape.shape_of %x : tensor<?xf32> -> tensor<1xindex>
+  %b = shape.shape_of %y : tensor<?xf32> -> tensor<1xindex>
+  %w = shape.cstr_broadcastable %a, %b : tensor<1xindex>, tensor<1xindex>
+  %r = shape.assuming %w -> (tensor<?xf32>) {
+    %s = shape.broadcast %a, %b : tensor<1xindex>, tensor<1xindex> -> tensor<1xindex>
+    %z = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [0] : (tensor<?xf32>, tensor<1xindex>) -> tensor<?xf32>
+    shape.assuming_yield %z : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
