@@ -26,7 +26,7 @@ from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.hlo_specialize import OpenProgram, open_program, specialize
+from stablehlo_py.transforms.specialize import OpenProgram, open_program, specialize
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
