@@ -5,6 +5,8 @@ for other dims of rhs: for n0: pack a panel of rhs; for other dims of lhs: for m
 
 m is a parallel loop that only lhs has, n the loop along which rhs and out are contiguous, k all summed loops: for a
 convolution the taps and the input features. The order of the additions is that of k, whatever the shape.
+
+Products of bytes are added up as f32, which is exact below 2^24, and each such block is added to out as i32.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from stablehlo_py.targets.cpu.nest import first_lanes
 LEAST_WORK = 4096  # products below which the plain loops are as good
 CONTRACTION = "kernel.contraction"  # marks what an emitter of its own takes
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
+# How many products of two bytes add up to at most 2**24, so that f32 has every partial sum exactly.
+BYTES_IN_BLOCK = {"arith.extsi": 1024, "arith.extui": 256}
+WIDENED = 1 << 22  # elements of lhs up to which it is converted as a whole
 
 
 @dataclass(frozen=True)
@@ -84,10 +89,25 @@ class Product:
     summed: list[int]
     m: int
     n: int
+    block: int = 0  # of bytes: how many products f32 adds up exactly; else 0
 
     @property
     def element(self) -> ir.Type:
-        return ir.MemRefType(self.out.buffer.type).element_type
+        """What is multiplied and added up in registers."""
+        return ir.F32Type.get() if self.block else ir.MemRefType(self.out.buffer.type).element_type
+
+    @property
+    def summed_at_once(self) -> int:
+        """How many of the last summed loops are added up in registers before their sum goes to out."""
+        if not self.block:
+            return len(self.summed)
+        count = 0
+        while count < len(self.summed) and self._products(count + 1) <= self.block:
+            count += 1
+        return count
+
+    def _products(self, count: int) -> int:
+        return math.prod(self.extents[d] for d in self.summed[len(self.summed) - count :])
 
 
 def match_product(op: ir.Operation) -> Product | None:
@@ -101,7 +121,10 @@ def match_product(op: ir.Operation) -> Product | None:
     maps = [list(ir.AffineMapAttr(a).value.results) for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     factors = _factors(op.regions[0].blocks[0])
     extents = _extents(len(iterators), buffers, maps)
-    if factors is None or extents is None:
+    out_type = ir.MemRefType(buffers[2].type).element_type
+    block = 0 if factors is None else _block_of_bytes(buffers, factors)
+    floats = out_type in (ir.F32Type.get(), ir.F64Type.get())
+    if factors is None or extents is None or not (floats or block):
         return None
     arguments = list(op.regions[0].blocks[0].arguments)
     first, second = (Operand(b, p, a, *f) for b, p, a, f in zip(buffers, maps, arguments, factors, strict=False))
@@ -111,8 +134,20 @@ def match_product(op: ir.Operation) -> Product | None:
         found = _loops_of_tile(lhs, rhs, out, extents, parallel)
         if found is not None:
             summed = [d for d, p in enumerate(iterators) if not p]
-            return Product(op, lhs, rhs, out, extents, parallel, summed, *found)
+            made = Product(op, lhs, rhs, out, extents, parallel, summed, *found, block=block)
+            return made if made.summed_at_once else None
     return None
+
+
+def _block_of_bytes(buffers: list[ir.Value], factors: tuple[tuple[list[ir.Operation], ir.Value], ...]) -> int:
+    """How many products f32 adds up exactly where both factors are bytes made i32; 0 for other factors."""
+    i8, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 32))
+    chains = [chain for chain, _ in factors]
+    if any(len(chain) != 1 or chain[0].name not in BYTES_IN_BLOCK for chain in chains):
+        return 0
+    if [ir.MemRefType(b.type).element_type for b in buffers] != [i8, i8, i32]:
+        return 0
+    return min(BYTES_IN_BLOCK[chain[0].name] for chain in chains)
 
 
 def _factors(block: ir.Block) -> tuple[tuple[list[ir.Operation], ir.Value], ...] | None:
@@ -121,7 +156,8 @@ def _factors(block: ir.Block) -> tuple[tuple[list[ir.Operation], ir.Value], ...]
     if len(operations) < 3:
         return None
     *chain, product, total, end = operations
-    if total.name != "arith.addf" or product.name != "arith.mulf" or end.operands[0] != total.results[0]:
+    sum_of_products = (product.name, total.name) in (("arith.mulf", "arith.addf"), ("arith.muli", "arith.addi"))
+    if not sum_of_products or end.operands[0] != total.results[0]:
         return None
     acc = block.arguments[2]
     if sorted([total.operands[0] == acc, total.operands[1] == acc]) != [False, True]:
@@ -170,7 +206,7 @@ def _loops_of_tile(
     if any(n in _dims_of(place) for place in rhs.places[:-1]) or extents[n] < 4:
         return None
     rows = [d for d in parallel if d in lhs.loops() and d not in rhs.loops() and extents[d] > 1]
-    if not rows or ir.MemRefType(out.buffer.type).element_type not in (ir.F32Type.get(), ir.F64Type.get()):
+    if not rows:
         return None
     return max(rows, key=lambda d: (min(extents[d], 16), d)), n
 
@@ -212,9 +248,12 @@ class _Emitter:
         columns = -(-product.extents[product.n] // self.lanes)
         self.rows, self.vectors = _tile_shape(product.extents[product.m], columns, registers)
         self.panel: ir.Value | None = None
+        self.widened: ir.Value | None = None
 
     def emit(self) -> None:
         of = self.of
+        if of.block:
+            self.widened = self._widen(of.lhs)
         right = [d for d in of.parallel if d in of.rhs.loops() and d != of.n]
         left = [d for d in of.parallel if d not in right and d not in (of.m, of.n)]
         tiles = math.prod(of.extents[d] for d in left) * -(-of.extents[of.m] // self.rows)
@@ -293,6 +332,7 @@ class _Emitter:
         start = [
             self._load(of.out.buffer, places[r][v], tile, v) for r in range(tile.rows) for v in range(tile.vectors)
         ]
+        at_once = len(of.summed) - of.summed_at_once
 
         def step(inner: Loops, accumulators: list[ir.Value]) -> list[ir.Value]:
             if self.panel is None:
@@ -308,7 +348,15 @@ class _Emitter:
                     new.append(vector.fma(row, columns[v], accumulators[r * tile.vectors + v]))
             return new
 
-        results = self._carrying(of.summed, loops, start, step)
+        def block(inner: Loops, totals: list[ir.Value]) -> list[ir.Value]:
+            if not of.block:
+                return self._carrying(of.summed, inner, totals, step)
+            zero = self._splat(arith.constant(of.element, 0.0))
+            sums = self._carrying(of.summed[at_once:], inner, [zero] * len(totals), step)
+            ty = totals[0].type
+            return [arith.addi(total, arith.fptosi(ty, x)) for total, x in zip(totals, sums, strict=True)]
+
+        results = self._carrying(of.summed[:at_once], loops, start, block)
         for r in range(tile.rows):
             for v in range(tile.vectors):
                 self._store(results[r * tile.vectors + v], places[r][v], tile, v)
@@ -318,6 +366,9 @@ class _Emitter:
     def _left(self, loops: Loops) -> ir.Value:
         """A factor of lhs, in every lane."""
         operand = self.of.lhs
+        if self.widened is not None:
+            element = memref.load(self.widened, self._places(operand, loops))
+            return vector.broadcast(ir.VectorType.get([self.lanes], self.of.element), element)
         element = memref.load(operand.buffer, self._places(operand, loops))
         values = {operand.argument: element}
         for op in operand.chain:
@@ -326,7 +377,47 @@ class _Emitter:
                 if value in values:
                     clone.operands[i] = values[value]
             values[op.results[0]] = clone.results[0]
-        return vector.broadcast(ir.VectorType.get([self.lanes], self.of.element), values[operand.factor])
+        factor = values[operand.factor]
+        if self.of.block:
+            factor = arith.sitofp(self.of.element, factor)
+        return vector.broadcast(ir.VectorType.get([self.lanes], self.of.element), factor)
+
+    def _widen(self, operand: Operand) -> ir.Value | None:
+        """The buffer of bytes as f32, so that the innermost loop converts nothing; None where it is large or strided."""
+        ty = ir.MemRefType(operand.buffer.type)
+        count = math.prod(ty.shape)
+        if ty.layout != _identity(ty.rank) or count > WIDENED or ty.rank == 0:
+            return None
+        wide = memref.AllocOp(
+            ir.MemRefType.get(ty.shape, self.of.element, loc=self.of.op.location), [], [], alignment=64
+        ).result
+        source, target = (_flat(buffer, count) for buffer in (operand.buffer, wide))
+        convert = operand.chain[0].name
+
+        def some(at: ir.Value, mask: ir.Value | None) -> None:
+            bytes_ = ir.VectorType.get([self.lanes], ty.element_type)
+            if mask is None:
+                read = vector.load(bytes_, source, [at])
+            else:
+                zero = self._splat(arith.constant(ty.element_type, 0))
+                read = vector.maskedload(bytes_, source, [at], mask, zero)
+            words = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(32))
+            number = ir.Operation.create(convert, [words], [read]).results[0]
+            floats = arith.sitofp(ir.VectorType.get([self.lanes], self.of.element), number)
+            if mask is None:
+                vector.store(floats, target, [at])
+            else:
+                vector.maskedstore(target, [at], mask, floats)
+
+        whole = count // self.lanes * self.lanes
+        if whole:
+            loop = scf.ForOp(_index(0), _index(whole), _index(self.lanes))
+            with ir.InsertionPoint(loop.body):
+                some(loop.induction_variable, None)
+                scf.yield_([])
+        if whole != count:
+            some(_index(whole), first_lanes(self.lanes, count - whole))
+        return wide
 
     def _right(self, loops: Loops, tile: Tile, v: int) -> ir.Value:
         """Factors of rhs: vector v of the tile's columns."""
@@ -338,7 +429,8 @@ class _Emitter:
             ty = ir.VectorType.get([self.lanes], op.results[0].type)
             attributes = {name: op.attributes[name] for name in op.attributes}
             values[op.results[0]] = ir.Operation.create(op.name, [ty], operands, attributes).results[0]
-        return values[operand.factor]
+        factor = values[operand.factor]
+        return arith.sitofp(ir.VectorType.get([self.lanes], self.of.element), factor) if self.of.block else factor
 
     def _splat(self, value: ir.Value) -> ir.Value:
         return vector.broadcast(ir.VectorType.get([self.lanes], value.type), value)
@@ -377,6 +469,16 @@ def _tile_shape(rows: int, columns: int, registers: int) -> tuple[int, int]:
     height = -(-rows // -(-rows // most))
     width = max(1, min(4, columns, (registers - 1) // (height + 1)))
     return height, next((v for v in range(width, width // 2, -1) if columns % v == 0), width)
+
+
+def _flat(buffer: ir.Value, count: int) -> ir.Value:
+    """A contiguous buffer as one dimension."""
+    ty = ir.MemRefType(buffer.type)
+    if ty.rank == 1:
+        return buffer
+    groups = [list(range(ty.rank))]
+    result = ir.MemRefType.get([count], ty.element_type, loc=ir.Location.current)
+    return memref.collapse_shape(result, buffer, groups)
 
 
 def _index(value: int) -> ir.Value:

@@ -1,0 +1,45 @@
+"""Convolutions of bytes with i32 results are exact, whatever the number of products and the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stablehlo_py
+
+# (bytes, height, width, features in, features out, kernel): the products of one sum are kernel^2 * features in
+CASES = [
+    ("i8", 9, 7, 64, 32, 3),
+    ("i8", 6, 6, 200, 19, 3),
+    ("i8", 8, 5, 3, 17, 5),
+    ("i8", 6, 5, 1024, 16, 3),
+    ("ui8", 9, 7, 64, 32, 3),
+    ("ui8", 6, 5, 300, 20, 3),
+]
+
+
+@pytest.mark.parametrize(("element", "height", "width", "channels", "features", "size"), CASES)
+def test_sums_are_exact(element: str, height: int, width: int, channels: int, features: int, size: int) -> None:
+    dtype = np.dtype("int8" if element == "i8" else "uint8")
+    total = "i32" if element == "i8" else "ui32"
+    rows, columns = height - size + 1, width - size + 1
+    x_type = f"tensor<2x{height}x{width}x{channels}x{element}>"
+    w_type = f"tensor<{size}x{size}x{channels}x{features}x{element}>"
+    out_type = f"tensor<2x{rows}x{columns}x{features}x{total}>"
+    text = f"""func.func @main(%x: {x_type}, %w: {w_type}) -> {out_type} {{
+      %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{}}
+        {{feature_group_count = 1 : i64, batch_group_count = 1 : i64}} : ({x_type}, {w_type}) -> {out_type}
+      return %0 : {out_type}
+    }}"""
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(channels)
+    # many extremes, so that a sum in f32 would be rounded where it is not cut in time
+    extremes = np.array([info.min, info.min, info.max, 1], dtype)
+    x = rng.choice(extremes, (2, height, width, channels))
+    w = rng.choice(extremes, (size, size, channels, features))
+    x[0], w[..., 0] = info.max, info.max
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), (size, size), axis=(1, 2))
+    expected = np.einsum("bhwcij,ijco->bhwo", windows, w.astype(np.int64))
+    found = stablehlo_py.compile(text, cache=False)(x, w)
+    found = np.asarray(found[0] if isinstance(found, tuple | list) else found)
+    assert np.array_equal(found.astype(np.int64), expected)
