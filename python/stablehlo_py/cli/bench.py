@@ -47,7 +47,7 @@ def bench(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     executable = compile(source, cache=False)
     compile_s = time.perf_counter() - started
-    inputs = read_inputs(arguments.input, executable.program.arguments, arguments.seed)
+    inputs = read_inputs(arguments.input, executable.signature.arguments, arguments.seed)
     executable(*inputs)
     seconds = []
     end = time.perf_counter() + arguments.seconds

@@ -68,7 +68,7 @@ def _callable(source: Any, target: str) -> tuple[Any, tuple[ArrayType, ...]]:  #
     from stablehlo_py import compile
 
     executable = compile(source, target=target)
-    return executable, executable.program.arguments
+    return executable, executable.signature.arguments
 
 
 def _argument_types(module: ir.Module) -> tuple[ArrayType, ...]:
@@ -87,7 +87,7 @@ def check(arguments: argparse.Namespace) -> int:
 
     source = source_of(arguments)
     executable = compile(source)
-    inputs = read_inputs(arguments.input, executable.program.arguments, arguments.seed)
+    inputs = read_inputs(arguments.input, executable.signature.arguments, arguments.seed)
     results = executable(*inputs)
     with new_context() as context, ir.Location.unknown():
         expected = interpret(read_module(source, context), *inputs)

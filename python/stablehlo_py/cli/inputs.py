@@ -17,6 +17,11 @@ _TYPED = re.compile(r"(?P<dims>(?:\d+x)*)(?P<element>[A-Za-z][\w<>]*)=(?P<value>
 
 def read_inputs(given: Sequence[str], wanted: Sequence[ArrayType], seed: int) -> list[np.ndarray]:
     """Arrays for a program's arguments: the given ones in order, random ones when none is given."""
+    if not given and any(-1 in ty.shape for ty in wanted):
+        raise BadInput(
+            f"the program has symbolic dimensions: it takes {', '.join(map(str, wanted))}",
+            hint="give its inputs, such as --input 2x3xf32=1: their shapes decide",
+        )
     if not given:
         generator = np.random.default_rng(seed)
         return [random_input(ty, generator) for ty in wanted]
@@ -75,7 +80,8 @@ def _fitted(array: np.ndarray, ty: ArrayType, number: int) -> np.ndarray:
     wanted = ty.numpy
     if array.dtype != wanted and array.dtype.itemsize == wanted.itemsize and array.dtype.kind in "uV":
         array = array.view(wanted)
-    if array.dtype != wanted or array.shape != ty.shape:
+    same_shape = array.ndim == len(ty.shape) and all(d in (-1, n) for d, n in zip(ty.shape, array.shape, strict=True))
+    if array.dtype != wanted or not same_shape:
         given = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
         raise BadInput(f"input {number} is {given}, the program takes {ty}")
     return array

@@ -12,6 +12,7 @@ import numpy as np
 
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.executable import Executable, Signature
+from stablehlo_py.runtime.executor import Executor
 from stablehlo_py.runtime.program import ArrayType, Program
 
 MAX_KEPT = 64  # executables for this many combinations of shapes are kept, the least recently called go first
@@ -144,6 +145,10 @@ class DynamicExecutable:
     @property
     def program(self) -> Program:
         return self.last.program
+
+    @property
+    def executor(self) -> Executor:
+        return self.last.executor
 
     @property
     def stages(self) -> Mapping[str, str]:
