@@ -178,7 +178,7 @@ def _program_key(source: Any, target: str, options: Options) -> str:  # Any: as 
     elif isinstance(source, str):
         data = source.encode()
     elif isinstance(artifact := getattr(source, "mlir_module_serialized", None), bytes):
-        data = artifact + repr(source.platforms).encode()  # a jax.export.Exported, whose platform index is bound
+        data = artifact + repr(getattr(source, "platforms", ())).encode()  # a jax.export.Exported, whose platform index is bound
     return key_of("program", target, repr(options.codegen.resolved()), data) if data is not None else ""
 
 
