@@ -26,10 +26,10 @@ from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.specialize import OpenProgram, open_program, specialize
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
+from stablehlo_py.transforms.specialize import OpenProgram, open_program, specialize
 
 TARGETS = ("cpu",)
 SMALL = 1 << 20  # bytes of constants up to which a context is used again
@@ -178,7 +178,7 @@ def _program_key(source: Any, target: str, options: Options) -> str:  # Any: as 
     elif isinstance(source, str):
         data = source.encode()
     elif isinstance(artifact := getattr(source, "mlir_module_serialized", None), bytes):
-        data = artifact + repr(getattr(source, "platforms", ())).encode()  # a jax.export.Exported, whose platform index is bound
+        data = artifact + repr(getattr(source, "platforms", ())).encode()  # a jax.export.Exported, for one of these
     return key_of("program", target, repr(options.codegen.resolved()), data) if data is not None else ""
 
 
