@@ -30,6 +30,7 @@ _CALLS: dict[str, Callable[[int, int], range]] = {  # (operands, results) -> whi
     "stablehlo.dynamic_top_k": lambda operands, results: range(1, operands),
 }
 _NEEDS_NO_VALUE = {"stablehlo.get_dimension_size", "shape.shape_of", "tensor.dim"}
+_LOOP, _BRANCHES, _BARRIER = "stablehlo.while", {"stablehlo.if", "stablehlo.case"}, "stablehlo.optimization_barrier"
 ASSERTION = "shape_assertion"
 
 
@@ -90,21 +91,34 @@ def shape_slice(function: ir.Operation) -> tuple[set[ir.Operation], set[int]]:
         if isinstance(value.owner, ir.Block):
             if value.owner == entry:
                 arguments.add(ir.BlockArgument(value).arg_number)
-            else:  # of a loop or a branch: whatever goes into the op that has the region
-                waiting += list(value.owner.owner.operands)
+            else:
+                waiting += _carried(value.owner.owner.operation, ir.BlockArgument(value).arg_number)
             continue
         op = value.owner.operation
         operations.add(op)
         if op.name in _NEEDS_NO_VALUE:
             continue
-        waiting += list(op.operands)
-        _inside(op, waiting.append)
+        number = ir.OpResult(value).result_number
+        if op.name == _LOOP:
+            waiting += _carried(op, number)
+        elif op.name in _BRANCHES:
+            waiting += [op.operands[0], *(end[number] for end in _ends(op))]
+        elif op.name == _BARRIER:
+            waiting.append(op.operands[number])
+        else:
+            waiting += list(op.operands)
+            for end in _ends(op):
+                waiting += end
     return operations, arguments
 
 
-def _inside(op: ir.Operation, add: Callable[[ir.Value], None]) -> None:
-    """What the regions of an op give back."""
-    for region in op.regions:
-        for block in region.blocks:
-            for value in list(block.operations)[-1].operands:
-                add(value)
+def _carried(op: ir.Operation, number: int) -> list[ir.Value]:
+    """What comes into argument `number` of a region: of a loop what was carried there, else anything."""
+    if op.name != _LOOP:
+        return list(op.operands)
+    return [op.operands[number], _ends(op)[1][number]]
+
+
+def _ends(op: ir.Operation) -> list[list[ir.Value]]:
+    """What each block of an op's regions gives back."""
+    return [list(list(block.operations)[-1].operands) for region in op.regions for block in region.blocks]

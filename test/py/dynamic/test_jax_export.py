@@ -66,3 +66,30 @@ def test_the_branch_of_this_platform_is_taken():
 
     program = export.export(jax.jit(f), platforms=["tpu", "cpu"])(jax.ShapeDtypeStruct((2,), jnp.float32))
     assert stablehlo_py.compile(program)(np.zeros(2, np.float32))[0].tolist() == [1, 1]
+
+
+FUNCTIONS = {
+    "scan": (lambda x: jax.lax.scan(lambda c, a: (c + a, c * a), jnp.zeros(x.shape[1:]), x), ["t,n"], [(5, 3)]),
+    "while": (lambda x: jax.lax.while_loop(lambda c: jnp.sum(c) < 100, lambda c: c * 2 + 1, jnp.abs(x)), ["n"], [(4,)]),
+    "convolution": (
+        lambda x, k: jax.lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        ["b,h,w,3", "3,3,3,4"],
+        [(1, 7, 8, 3), (3, 3, 3, 4)],
+    ),
+    "gradient": (jax.grad(lambda x, w: jnp.sum(jnp.tanh(x @ w) ** 2), argnums=1), ["b,n", "n,5"], [(3, 4), (4, 5)]),
+    "top_k": (lambda x: jax.lax.top_k(x, 3), ["n + 3"], [(7,)]),
+    "random": (lambda x: jax.random.uniform(jax.random.PRNGKey(0), x.shape) + x, ["b,4"], [(3, 4)]),
+    "sizes": (lambda x: jnp.arange(x.shape[0] // 2 + x.shape[1] % 3).sum() + x.sum(), ["a,b"], [(4, 5)]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str):
+    function, symbols, shapes = FUNCTIONS[name]
+    scope = export.SymbolicScope()
+    specs = [jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope), jnp.float32) for text in symbols]
+    arrays = [numbers(shape, seed=number) for number, shape in enumerate(shapes)]
+    executable = stablehlo_py.compile(export.export(jax.jit(function))(*specs))
+    wanted = jax.tree.leaves(function(*map(jnp.asarray, arrays)))
+    for got, right in zip(executable(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
