@@ -16,6 +16,7 @@ from stablehlo_py.reading.annotations import on_one_device, walk
 from stablehlo_py.reading.diagnose import Source
 from stablehlo_py.reading.places import NO_FILE
 from stablehlo_py.reading.platform import bind_platform
+from stablehlo_py.reading.repairs import trim_strides
 
 BYTECODE = b"ML\xefR"
 _ARTIFACT = re.compile(rb"StableHLO_v(\d+\.\d+\.\d+)")
@@ -269,6 +270,7 @@ def _finished(
 def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blobs, names: dict[str, str]) -> None:
     """Leave only what every later pass knows: no annotations of devices, no unknown ops, constants with their elements."""
     _from_versioned(module)
+    trim_strides(module)
     on_one_device(module)
     if _refuse_unknown_ops(module, source):
         module.context.allow_unregistered_dialects = True  # or every later verification would fail

@@ -273,3 +273,16 @@ def test_quantized_programs_too():
     executable = dynamic(text)
     assert str(executable.signature) == "(float32[?]) -> (int8[?])"
     assert executable(ones(3))[0].tolist() == [5, 5, 5]
+
+
+def test_strides_for_dimensions_that_are_not_there():
+    text = """func.func @main(%x: tensor<1x?x2xf32>, %k: tensor<2x2x3xf32>, %p: tensor<1x2xi32>) -> tensor<1x?x3xf32> {
+      %r = "stablehlo.dynamic_conv"(%x, %k, %p) {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+        dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, window_strides = array<i64: 2, STRIDE>}
+        : (tensor<1x?x2xf32>, tensor<2x2x3xf32>, tensor<1x2xi32>) -> tensor<1x?x3xf32>
+      return %r : tensor<1x?x3xf32>
+    }"""
+    arrays = (ones(1, 5, 2), ones(2, 2, 3), np.array([[1, 0]], np.int32))
+    assert dynamic(text.replace("STRIDE", "2"))(*arrays)[0].ravel().tolist() == [2] * 3 + [4] * 6
+    with pytest.raises(BadInput, match="window-strides"):
+        dynamic(text.replace("STRIDE", "3"))(*arrays)

@@ -1,0 +1,22 @@
+"""Programs that a producer wrote slightly wrong, where what was meant is beyond doubt."""
+
+from __future__ import annotations
+
+from stablehlo_py.mlir import ir
+from stablehlo_py.reading.annotations import walk
+
+
+def trim_strides(module: ir.Module) -> None:
+    """window_strides = [2, 2] of a dynamic_conv over one dimension   ->   [2]
+
+    JAX exported such programs in 2023. Lists of other wrong lengths are ambiguous: verification refuses them.
+    """
+    found: list[ir.Operation] = []
+    walk(module.operation, lambda op: found.append(op) if op.name == "stablehlo.dynamic_conv" else None)
+    for op in found:
+        if "window_strides" not in op.attributes or not isinstance(op.operands[0].type, ir.RankedTensorType):
+            continue
+        strides = list(ir.DenseI64ArrayAttr(op.attributes["window_strides"]))
+        spatial = ir.RankedTensorType(op.operands[0].type).rank - 2
+        if len(strides) > spatial and len(set(strides)) == 1:
+            op.attributes["window_strides"] = ir.DenseI64ArrayAttr.get(strides[:spatial], module.context)
