@@ -12,6 +12,8 @@ import numpy as np
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import DYNAMIC, ir
 
+MOST_BYTES = 1 << 47  # what a process can address
+
 
 @dataclass(frozen=True)
 class ElementType:
@@ -153,7 +155,10 @@ def _tensor_type_from_text(text: str) -> TensorType:
         dim, _, inside = inside.partition("x")
         shape.append(-1 if dim == "?" else int(dim))
     name, _, _encoding = inside.partition(", ")  # bounds (#stablehlo.bounds) do not change what a value is
-    return TensorType(tuple(shape), element_type(name))
+    ty = TensorType(tuple(shape), element_type(name))
+    if ty.is_static and ty.bytes > MOST_BYTES:
+        raise BadInput(f"{text} is larger than any memory", hint=f"a tensor has at most {MOST_BYTES:,} bytes")
+    return ty
 
 
 def tensor_type(ty: ir.Type) -> TensorType:

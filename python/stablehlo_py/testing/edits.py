@@ -5,6 +5,7 @@ Positions are numbers in the order of a walk over @main, so that an edit can be 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -265,8 +266,6 @@ class _Recorder(Interpreter):
 
 def _recorded(module: ir.Module, program: Program) -> dict[int, list[np.ndarray]]:
     recorder = _Recorder(module)
-    try:
+    with contextlib.suppress(Exception):  # whatever the reference cannot do; ones will stand there
         recorder(*program.arrays)
-    except Exception:  # whatever the reference cannot do; ones will stand there
-        pass
     return {i: recorder.found[op] for i, op in enumerate(_ops(module)) if op in recorder.found}

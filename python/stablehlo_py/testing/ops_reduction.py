@@ -9,6 +9,7 @@ import math
 
 from stablehlo_py.core.types import ElementType
 from stablehlo_py.testing.graph import Graph, Value, array, matrix, tensor
+from stablehlo_py.testing.ops_elementwise import known_signs
 
 
 def is_scalar_number(e: ElementType) -> bool:
@@ -54,10 +55,11 @@ def argmax(g: Graph) -> Value:
     shape = [s for k, s in enumerate(x.shape) if k != d]
     ty, it, b1 = tensor((), x.element), tensor((), "i32"), tensor((), "i1")
     a, i, b, j, gt, eq, lt, keep1, keep, value, which = (g.name() for _ in range(11))
+    compared = "{comparison_direction = #stablehlo<comparison_direction %s>}"
     lines = (
-        f'{gt} = "stablehlo.compare"({a}, {b}) {{comparison_direction = #stablehlo<comparison_direction GT>}} : ({ty}, {ty}) -> {b1}',
-        f'{eq} = "stablehlo.compare"({a}, {b}) {{comparison_direction = #stablehlo<comparison_direction EQ>}} : ({ty}, {ty}) -> {b1}',
-        f'{lt} = "stablehlo.compare"({i}, {j}) {{comparison_direction = #stablehlo<comparison_direction LT>}} : ({it}, {it}) -> {b1}',
+        f'{gt} = "stablehlo.compare"({a}, {b}) {compared % "GT"} : ({ty}, {ty}) -> {b1}',
+        f'{eq} = "stablehlo.compare"({a}, {b}) {compared % "EQ"} : ({ty}, {ty}) -> {b1}',
+        f'{lt} = "stablehlo.compare"({i}, {j}) {compared % "LT"} : ({it}, {it}) -> {b1}',
         f'{keep1} = "stablehlo.and"({eq}, {lt}) : ({b1}, {b1}) -> {b1}',
         f'{keep} = "stablehlo.or"({gt}, {keep1}) : ({b1}, {b1}) -> {b1}',
         f'{value} = "stablehlo.select"({keep}, {a}, {b}) : ({b1}, {ty}, {ty}) -> {ty}',
@@ -145,7 +147,7 @@ def select_and_scatter(g: Graph) -> Value | None:
 
 def sort(g: Graph) -> Value:
     """Stable, of one or two operands, by a total order."""
-    x = g.pick(lambda e: not e.is_complex, rank=1, limit=1000)
+    x = known_signs(g, g.pick(lambda e: not e.is_complex, rank=1, limit=1000))
     operands = [x, *([g.like(x.shape, g.element())] if g.chance(0.5) else [])]
     names = [(g.name(), g.name()) for _ in operands]
     head = ", ".join(f"{n}: {tensor((), v.element)}" for pair, v in zip(names, operands, strict=True) for n in pair)
@@ -175,9 +177,8 @@ def batch_norm(g: Graph) -> Value | None:
     channel = ((shape[d],), element)
     if kind == "inference":
         return g.emit(f"stablehlo.batch_norm_{kind}", [x, scale, offset, mean, variance], (shape, element), text)
-    if kind == "training":
-        operands = [x, scale, offset]
-    else:
+    operands = [x, scale, offset]
+    if kind == "grad":
         operands = [x, scale, mean, variance, g.argument(shape, element, "mild")]
     made = g.emit_several(f"stablehlo.batch_norm_{kind}", operands, [(shape, element), channel, channel], text)
     return g.random.choice(made)

@@ -82,7 +82,7 @@ class Worker:
             return
         job_in, self._to = os.pipe()
         self._from, answer_out = os.pipe()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         command = [sys.executable, "-m", "stablehlo_py.testing.worker", str(job_in), str(answer_out), str(self.memory)]
         self._child = subprocess.Popen(
             [*command, self.plugin], pass_fds=(job_in, answer_out), stdout=self._log, stderr=self._log

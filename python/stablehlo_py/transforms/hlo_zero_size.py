@@ -1,6 +1,7 @@
 """Values without elements are constants: whatever computed them has nothing to do, and no kernel sees them.
 
 %0 = stablehlo.slice %x [2:2] : (tensor<4xf32>) -> tensor<0xf32>  ->  %0 = stablehlo.constant dense<> : tensor<0xf32>
+%0 = stablehlo.reduce(%x init: %i) ... : (tensor<0x2xf32>, tensor<f32>) -> tensor<2xf32>  ->  %i, broadcast
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class HloZeroSize(Pass):
             self.run(operation)
             if operation.name == "stablehlo.constant":
                 continue
+            if operation.name == "stablehlo.reduce" and _has_no_elements(operation.operands[0].type):
+                _reduce_nothing(operation)
             for result in operation.results:
                 if _has_no_elements(result.type):
                     _replace(result, ir.InsertionPoint.after(operation))
@@ -39,6 +42,21 @@ class HloZeroSize(Pass):
 
 def _has_no_elements(ty: ir.Type) -> bool:
     return isinstance(ty, ir.RankedTensorType) and 0 in ty.shape and ty.has_static_shape
+
+
+def _reduce_nothing(reduce: ir.Operation) -> None:
+    """A reduction of no elements is its init values."""
+    inits = list(reduce.operands)[len(reduce.results) :]
+    for result, init in zip(reduce.results, inits, strict=True):
+        broadcast = ir.Operation.create(
+            "stablehlo.broadcast_in_dim",
+            results=[result.type],
+            operands=[init],
+            attributes={"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])},
+            loc=reduce.location,
+            ip=ir.InsertionPoint(reduce),
+        )
+        result.replace_all_uses_with(broadcast.results[0])
 
 
 def _replace(value: ir.Value, place: ir.InsertionPoint) -> None:

@@ -30,6 +30,11 @@ def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.where(x == 1, np.inf, np.where((x < 1) | np.isnan(x) | np.isnan(q), np.nan, result))
 
 
+def lgamma(x: np.ndarray) -> np.ndarray:
+    """log |gamma(x)|; infinite at the poles and at both infinities, as C has it."""
+    return np.where(np.isneginf(x), np.inf, special.gammaln(x))
+
+
 def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The n-th derivative of digamma; NaN for n that is no natural number."""
     sign = np.where(n % 2 == 0, -1.0, 1.0)
@@ -55,7 +60,7 @@ register_rows(
         "chlo.is_inf": Row(np.isinf),
         "chlo.is_neg_inf": Row(np.isneginf),
         "chlo.is_pos_inf": Row(np.isposinf),
-        "chlo.lgamma": Row(special.gammaln, precise=True),
+        "chlo.lgamma": Row(lgamma, precise=True),
         "chlo.polygamma": Row(polygamma, precise=True),
         "chlo.sinh": Row(np.sinh, np.sinh, precise=True),
         "chlo.square": Row(np.square, np.square, np.square),

@@ -59,9 +59,9 @@ def logistic(x: np.ndarray) -> np.ndarray:
 
 
 def sign(x: np.ndarray) -> np.ndarray:
-    """x / |x|; 0 stays, and NaN in either part is NaN in both."""
-    size = np.abs(x)
-    result = np.where(x == 0, x, x / np.where(x == 0, 1, size))
+    """x / |x|, each part by itself; 0 stays, and NaN in either part is NaN in both."""
+    size = np.where(x == 0, 1, np.abs(x))
+    result = np.where(x == 0, x, _pair(np.real(x) / size, np.imag(x) / size))
     return np.where(np.isnan(np.real(x)) | np.isnan(np.imag(x)), complex(np.nan, np.nan), result).astype(x.dtype)
 
 

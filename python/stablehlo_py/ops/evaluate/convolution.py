@@ -60,7 +60,7 @@ def _windows(
     ]
     channels, outputs = rhs.shape[-2], rhs.shape[-1] // groups
     total = np.zeros((groups, lhs.shape[0] * int(np.prod(sizes)), outputs), np.result_type(lhs, rhs))
-    if total.size == 0:
+    if total.size == 0 or channels == 0:
         return total.reshape(lhs.shape[0], *sizes, groups * outputs)
     for place in itertools.product(*map(range, window)):
         starts = [p * d for p, d in zip(place, dilation, strict=True)]

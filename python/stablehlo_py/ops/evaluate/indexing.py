@@ -125,15 +125,19 @@ def _targets(
 
 @evaluate("stablehlo.scatter")
 def evaluate_scatter(op: Scatter, *operands: np.ndarray, run: Run) -> Arrays:
-    """Each update is combined into its place by the body, in row-major order; those out of bounds are left out.
+    """Each update is combined into its place by the body; those out of bounds are left out.
 
+    One index after the other, and the window of each in row-major order: the order is free, and this is XLA's.
     As the specification has it, of a window that lies partly outside the part inside counts; XLA leaves out the whole.
     """
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     place, inside = _targets(op.dims, indices, inputs[0].shape, updates[0].shape)
     # Updates of one place must follow each other; round r takes the r-th update of every place at once.
-    kept = np.flatnonzero(inside)
+    rank, window_dims = updates[0].ndim, op.dims.update_window_dims
+    visit = np.arange(place.size).reshape(updates[0].shape)
+    visit = visit.transpose([*(d for d in range(rank) if d not in window_dims), *window_dims]).ravel()
+    kept = visit[inside[visit]]
     by_place = kept[np.argsort(place[kept], kind="stable")]
     sorted_places = place[by_place]
     starts = np.flatnonzero(np.diff(sorted_places, prepend=-1))

@@ -127,7 +127,12 @@ def from_bits(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def total_order(x: np.ndarray) -> np.ndarray:
-    """Integers ordered as IEEE totalOrder has the floats `x`: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    """Integers ordered as IEEE totalOrder has the floats `x`: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+
+    The one NaN of the types that have no -0 (FNUZ), and that of f8E8M0FNU, has no sign: it is the greatest.
+    """
+    if element_of(x.dtype).name.endswith("NU") or element_of(x.dtype).name.endswith("NUZ"):
+        x = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32))
     bits = bits_of(x)
     sign = bits.dtype.type(1 << (element_of(x.dtype).bits - 1))
     return (

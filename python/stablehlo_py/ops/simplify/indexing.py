@@ -36,7 +36,8 @@ def gather_known(op: Gather) -> ir.Value | None:
     dims, sizes = op.dims, op.slice_sizes
     x, indices = operands(op)
     found = array(indices)
-    if found is None or found.size != len(dims.start_index_map) or dims.operand_batching_dims:
+    several = found is None or not found.size or found.size != len(dims.start_index_map)
+    if found is None or several or dims.operand_batching_dims:
         return None
     shape = type_of(x).shape
     starts = [0] * len(shape)
