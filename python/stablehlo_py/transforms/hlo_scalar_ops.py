@@ -40,15 +40,17 @@ _ELEMENTWISE = {
     "arith.andi": "and",
     "arith.ori": "or",
     "arith.xori": "xor",
+    **{f"arith.{name}": "convert" for name in ("extui", "uitofp")},
     **{f"math.{name}": name for name in ("ceil", "floor", "sqrt", "tanh")},
     "math.absf": "abs",
     "math.exp": "exponential",
     "math.log": "log",
     "shape.add": "add",
     "shape.mul": "multiply",
-    "shape.div": "divide",
 }
 _SAME = {"shape.to_extent_tensor", "shape.index_to_size", "shape.size_to_index", "shape.value_as_shape", "tensor.cast"}
+_UNSIGNED_CASTS = {"arith.extui", "arith.uitofp"}  # of i1, whose conversion to a number is 0 or 1
+_SIGNED_CASTS = {"arith.extsi", "arith.trunci", "arith.sitofp", "arith.fptosi", "arith.index_cast"}
 _NOTHING = {
     "shape.cstr_broadcastable",
     "shape.cstr_eq",
@@ -133,9 +135,17 @@ class _Rewriter:
         if op.name in _SAME:
             return operands[0]
         if op.name in _ELEMENTWISE:
+            if op.name in _UNSIGNED_CASTS and not _is_bool(op.operands[0]):
+                return None
+            if op.name in _SIGNED_CASTS and any(_is_bool(v) for v in (*op.operands, *op.results)):
+                return None  # to arith a true i1 is -1, and only the lowest bit counts
             return _op(_ELEMENTWISE[op.name], _type(op.results[0].type), *operands)
         rule = _RULES.get(op.name)
         return rule(op, operands) if rule else None
+
+
+def _is_bool(value: ir.Value) -> bool:
+    return _type(value.type).element.is_bool
 
 
 # --- one rule for each op ----------------------------------------------------------------------------------------------

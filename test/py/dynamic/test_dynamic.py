@@ -9,7 +9,7 @@ import pytest
 from ops.agree import numbers, same
 
 import stablehlo_py
-from stablehlo_py import BadInput, CompileError
+from stablehlo_py import BadInput, CompileError, UnsupportedOp
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference.interpreter import interpret
 from stablehlo_py.runtime.dynamic import DynamicExecutable
@@ -286,3 +286,34 @@ def test_strides_for_dimensions_that_are_not_there():
     assert dynamic(text.replace("STRIDE", "2"))(*arrays)[0].ravel().tolist() == [2] * 3 + [4] * 6
     with pytest.raises(BadInput, match="window-strides"):
         dynamic(text.replace("STRIDE", "3"))(*arrays)
+
+
+SCALARS = """func.func @main(%x: tensor<3xf32>, %i: tensor<i64>) -> (tensor<f32>, tensor<2xi64>, tensor<i32>) {
+  %one = arith.constant 1 : index
+  %e = tensor.extract %x[%one] : tensor<3xf32>
+  %square = arith.mulf %e, %e : f32
+  %r = tensor.from_elements %square : tensor<f32>
+  %j = tensor.extract %i[] : tensor<i64>
+  %zero = arith.constant 0 : i64
+  %three = arith.constant 3 : i64
+  %negative = arith.cmpi slt, %j, %zero : i64
+  %wrapped = arith.addi %j, %three : i64
+  %s = arith.select %negative, %wrapped, %j : i64
+  %v = tensor.from_elements %s, %j : tensor<2xi64>
+  %b = arith.EXTEND %negative : i1 to i32
+  %w = tensor.from_elements %b : tensor<i32>
+  return %r, %v, %w : tensor<f32>, tensor<2xi64>, tensor<i32>
+}"""
+
+
+def test_scalars_of_other_dialects():
+    executable = stablehlo_py.compile(SCALARS.replace("EXTEND", "extui"))
+    x = np.array([1, 2, 3], np.float32)
+    for index, wrapped in ((-1, 2), (2, 2)):
+        square, pair, negative = executable(x, np.int64(index))
+        assert (square.item(), pair.tolist(), negative.item()) == (4, [wrapped, index], int(index < 0))
+
+
+def test_scalars_that_mean_something_else_are_refused():
+    with pytest.raises(UnsupportedOp, match="arith.extsi"):  # of a true i1 it is -1
+        stablehlo_py.compile(SCALARS.replace("EXTEND", "extsi"))
