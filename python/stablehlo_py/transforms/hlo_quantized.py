@@ -57,14 +57,17 @@ def _survey(module: ir.Operation) -> tuple[Quantized, list[ir.Operation], list[i
     touched: list[ir.Operation] = []
     functions: list[ir.Operation] = []
 
-    def note(value: ir.Value, op: ir.Operation) -> bool:
-        try:
-            found = quantization_of(value.type)
-        except BadInput as error:
-            raise BadInput(error.message, where=place(op), hint=error.hint) from None
-        if found is not None:
+    known: dict[ir.Type, Quantization | None] = {}  # a type is spelled out once: that costs more than all else here
+
+    def note(value: ir.Value, op: ir.Operation) -> None:
+        ty = value.type
+        if ty not in known:
+            try:
+                known[ty] = quantization_of(ty)
+            except BadInput as error:
+                raise BadInput(error.message, where=place(op), hint=error.hint) from None
+        if (found := known[ty]) is not None:
             quantized[value] = found
-        return found is not None
 
     def visit(op: ir.Operation) -> None:
         if op.name == "func.func":
@@ -73,12 +76,17 @@ def _survey(module: ir.Operation) -> tuple[Quantized, list[ir.Operation], list[i
             for block in region.blocks:
                 for argument in block.arguments:
                     note(argument, op)
-        makes = [note(result, op) for result in op.results]  # all of them: no `any` over a generator
-        if any(makes) or any(quantization_of(operand.type) for operand in op.operands):
-            touched.append(op)
+        for result in op.results:
+            note(result, op)
 
     walk(module, visit)
+    if quantized:
+        walk(module, lambda op: touched.append(op) if _touches(op, quantized) else None)
     return quantized, touched, functions
+
+
+def _touches(op: ir.Operation, quantized: Quantized) -> bool:
+    return any(value in quantized for value in (*op.results, *op.operands))
 
 
 def _storage(ty: ir.Type) -> ir.Type:

@@ -315,5 +315,5 @@ def test_scalars_of_other_dialects():
 
 
 def test_scalars_that_mean_something_else_are_refused():
-    with pytest.raises(UnsupportedOp, match="arith.extsi"):  # of a true i1 it is -1
+    with pytest.raises(UnsupportedOp, match=r"arith\.extsi"):  # of a true i1 it is -1
         stablehlo_py.compile(SCALARS.replace("EXTEND", "extsi"))
