@@ -112,7 +112,9 @@ def _open(program: OpenProgram, module: bytes, target: str, options: Options, st
     signature = Signature(*(tuple(_array_type(ty) for ty in side) for side in (program.arguments, program.results)))
 
     def compile_for(shapes: Shapes) -> Executable:
-        with new_context() as context, ir.Location.unknown():
+        with borrowed_context() as context:
+            if len(module) > SMALL:
+                forget_context(context)
             specialized = ir.Module.parse(module, context)
             specialize(specialized.operation, shapes.shapes, shapes.arrays(signature))
             HloStaticShapes().run(specialized.operation)

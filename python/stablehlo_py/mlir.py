@@ -101,7 +101,10 @@ def borrowed_context() -> Iterator[ir.Context]:
 
     Call `forget_context` on it when it has seen large constants: their memory goes only with the context.
     """
-    context, uses = _spare.pop() if _spare else (new_context(), 0)
+    try:
+        context, uses = _spare.pop()
+    except IndexError:  # not asked before: another thread may take the last one in between
+        context, uses = new_context(), 0
     with context, ir.Location.unknown():
         yield context
     # not after an exception: what has failed may have left the context in an unusual state
