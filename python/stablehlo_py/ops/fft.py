@@ -11,6 +11,7 @@ Lengths with a large prime factor go through a convolution of a power of two (Bl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -29,26 +30,35 @@ _LONGEST_CONSTANT = 256  # elements of a table that is part of the code
 _C128 = element_type("complex<f64>")
 
 
+Stage = Callable[[Tensor, bool], Tensor]  # (batch, r, rest, done, after), inverse -> (batch, rest, r, done, after)
+
+
 @lower("stablehlo.fft")
 def lower_fft(op: Op, operand: Tensor) -> Tensor:
+    """As linalg ops only, whose results are independent of each other."""
+    return fourier(op, operand, stage_in_parallel)
+
+
+def fourier(op: Op, operand: Tensor, stage: Stage) -> Tensor:
+    """All dimensions of an fft, by this way of doing a short factor."""
     kind, lengths, ty = op.enum("fft_type"), op.ints("fft_length"), op.type
     if ty.size == 0 or operand.type.size == 0:
         return build.empty(ty)
     first = operand.rank - len(lengths)
     axes = range(first, operand.rank)
     if kind == "RFFT":
-        result = transform(_to_complex(operand), axes[-1], inverse=False)
+        result = transform(_to_complex(operand), axes[-1], inverse=False, stage=stage)
         sizes = ty.shape[: axes[-1] + 1]
         result = layout.extract_slice(result, (0,) * ty.rank, sizes, (1,) * ty.rank)
         for axis in axes[:-1]:
-            result = transform(result, axis, inverse=False)
+            result = transform(result, axis, inverse=False, stage=stage)
         return result
     if kind == "IRFFT":
         for axis in axes[:-1]:
-            operand = transform(operand, axis, inverse=True)
-        return _real_part(transform(_hermitian(operand, lengths[-1]), axes[-1], inverse=True))
+            operand = transform(operand, axis, inverse=True, stage=stage)
+        return _real_part(transform(_hermitian(operand, lengths[-1]), axes[-1], inverse=True, stage=stage))
     for axis in axes:
-        operand = transform(operand, axis, inverse=kind == "IFFT")
+        operand = transform(operand, axis, inverse=kind == "IFFT", stage=stage)
     return operand
 
 
@@ -77,14 +87,14 @@ def _hermitian(half: Tensor, length: int) -> Tensor:
     return build.generic([], [ty], body)[0]
 
 
-def transform(x: Tensor, axis: int, *, inverse: bool) -> Tensor:
+def transform(x: Tensor, axis: int, *, inverse: bool, stage: Stage) -> Tensor:
     """The discrete Fourier transform along one dimension; the inverse is scaled by 1 / length."""
     length = x.shape[axis]
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     rows = layout.reshape(x, (before, length, after))
     factors = _factors(length)
     by_factors = max(factors, default=1) <= LARGEST_FACTOR
-    result = _by_factors(rows, factors, inverse) if by_factors else _bluestein(rows, inverse)
+    result = _by_factors(rows, factors, inverse, stage) if by_factors else _bluestein(rows, inverse, stage)
     if inverse and length > 1:
         result = _scaled(result, 1.0 / length)
     return layout.reshape(result, x.shape)
@@ -114,15 +124,14 @@ def roots(n: int, inverse: bool = False) -> np.ndarray:
     return result.conj() if inverse else result
 
 
-def _by_factors(x: Tensor, factors: list[int], inverse: bool) -> Tensor:
+def _by_factors(x: Tensor, factors: list[int], inverse: bool, stage: Stage) -> Tensor:
     """x: (batch, length, after)."""
     batch, length, after = x.shape
     done, rest = 1, length
     for r in factors:
         rest //= r
         split = layout.reshape(x, (batch, r, rest, done, after))
-        stage = _unrolled_stage if r <= _UNROLLED else _looped_stage
-        x = stage(split, inverse)
+        x = (stage if r <= _UNROLLED else _looped_stage)(split, inverse)
         done *= r
         x = layout.reshape(x, (batch, rest, done, after))
     return layout.reshape(x, (batch, length, after))
@@ -136,8 +145,12 @@ def _sum(x: Complex, y: Complex) -> Complex:
     return Complex(x.re + y.re, x.im + y.im)
 
 
-def _unrolled_stage(x: Tensor, inverse: bool) -> Tensor:
-    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), the sum over r written out.
+def _difference(x: Complex, y: Complex) -> Complex:
+    return Complex(x.re - y.re, x.im - y.im)
+
+
+def stage_in_parallel(x: Tensor, inverse: bool) -> Tensor:
+    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), every result by itself.
 
     w ** (q (k + L j)) is a twiddle of k times one of the r-th roots, which j and q choose.
     """
@@ -162,6 +175,51 @@ def _unrolled_stage(x: Tensor, inverse: bool) -> Tensor:
 
     result_type = x.type.with_shape((batch, rest, r, done, after))
     return build.generic([x] * r + rotations + twiddles, [result_type], body, maps=[*maps, build.identity_map(5)])[0]
+
+
+def stage_in_order(x: Tensor, inverse: bool) -> Tensor:
+    """(batch, r, rest, done, after) -> (batch, rest, r, done, after), in sequential loops.
+
+    w ** (q (k + L j)) is a twiddle of k times one of the r-th roots: r values are turned by their twiddles once, and
+    a transform of length r of them gives r results.
+    """
+    batch, r, rest, done, after = x.shape
+    twiddles = [_twiddles(x.element, r * done, q, done, inverse) for q in range(1, r)] if done > 1 else []
+
+    def body(place: list[ir.Value], carried: list[Tensor]) -> list[Tensor]:
+        b, p, k, a = place
+        values = [parts(build.read(x, [b, build.index(q), p, k, a])) for q in range(r)]
+        turned = [_product(v, parts(build.read(t, [k]))) for v, t in zip(values[1:], twiddles, strict=False)]
+        (target,) = carried
+        for j, result in enumerate(_short_transform([values[0], *(turned or values[1:])], inverse)):
+            target = build.write(target, result.value, [b, p, build.index(j), k, a])
+        return [target]
+
+    target = build.empty(x.type.with_shape((batch, rest, r, done, after)))
+    return build.loops([batch, rest, done, after], [target], body)[0]
+
+
+def _short_transform(values: list[Complex], inverse: bool) -> list[Complex]:
+    """The transform of as many values as there are, written out."""
+    r = len(values)
+    if r == 4:
+        even, odd = _sum(values[0], values[2]), _sum(values[1], values[3])
+        other, turned = _difference(values[0], values[2]), _difference(values[1], values[3])
+        quarter = Complex(-turned.im, turned.re) if inverse else Complex(turned.im, -turned.re)
+        return [_sum(even, odd), _sum(other, quarter), _difference(even, odd), _difference(other, quarter)]
+    if r == 2:
+        return [_sum(*values), _difference(*values)]
+    turns = roots(r, inverse)
+    results = []
+    for j in range(r):
+        total = values[0]
+        for q in range(1, r):
+            turn, z = complex(turns[j * q % r]), values[q]
+            if j:
+                z = Complex(z.re * turn.real - z.im * turn.imag, z.re * turn.imag + z.im * turn.real)
+            total = _sum(total, z)
+        results.append(total)
+    return results
 
 
 def _twiddles(element: ElementType, n: int, power: int, count: int, inverse: bool) -> Tensor:
@@ -234,7 +292,7 @@ def _times(x: Tensor, factors: np.ndarray) -> Tensor:
     return build.generic([x, table], [x.type], lambda z, f: _product(parts(z), parts(f)).value, maps=maps)[0]
 
 
-def _bluestein(x: Tensor, inverse: bool) -> Tensor:
+def _bluestein(x: Tensor, inverse: bool, stage: Stage) -> Tensor:
     """x: (batch, n, after). nk = (n^2 + k^2 - (k - n)^2) / 2 makes the transform a convolution with a chirp; in f64."""
     batch, n, after = x.shape
     size = 1 << (2 * n - 2).bit_length()
@@ -247,7 +305,7 @@ def _bluestein(x: Tensor, inverse: bool) -> Tensor:
     zero = build.scalar(_C128, 0)
     padded = layout.pad(wide, zero, (0, 0, 0), (0, size - n, 0), (0, 0, 0))
     factors = _factors(size)
-    spectrum = _times(_by_factors(padded, factors, inverse=False), np.fft.fft(filter_) / size)
-    back = _by_factors(spectrum, factors, inverse=True)
+    spectrum = _times(_by_factors(padded, factors, False, stage), np.fft.fft(filter_) / size)
+    back = _by_factors(spectrum, factors, True, stage)
     kept = layout.extract_slice(back, (0, 0, 0), (batch, n, after), (1, 1, 1))
     return _cast(_times(kept, chirp), x.element)

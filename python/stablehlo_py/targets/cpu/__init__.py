@@ -1,3 +1,4 @@
 """The host CPU: lowering rules of its own, emitters of kernels, code generation."""
 
 from stablehlo_py.targets.cpu import contractions as contractions
+from stablehlo_py.targets.cpu import lower_fft as lower_fft
