@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
+from stablehlo_py.targets.llvm_passes import run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 from stablehlo_py.transforms.kernel_parallel import WORK
 
@@ -143,19 +144,14 @@ def _optimised(text: str, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm
     _initialize()
     options = options.resolved()
     machine = _machine(options)
-    module = llvm.parse_assembly(text)
+    # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
+    module = llvm.parse_assembly(text, context=llvm.create_context())
     module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
     # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
     tuning = llvm.create_pipeline_tuning_options(speed_level=options.speed)
     tuning.loop_unrolling = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, tuning)
-    if text.startswith(VECTORISED):
-        manager = llvm.create_new_module_pass_manager()
-        for name in SHORT:
-            getattr(manager, f"add_{name}_pass")()
-    else:
-        manager = builder.getModulePassManager()
-    manager.run(module, builder)
+    run_passes(module, builder, SHORT if text.startswith(VECTORISED) else ())
     return module, machine
 
 
