@@ -18,11 +18,14 @@ from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.constants import elements
+from stablehlo_py.reference.interpreter import interpret
 from stablehlo_py.transforms.hlo_inline import find_main
 from stablehlo_py.transforms.shape_operands import is_dynamic, shape_slice
 
 MAX_SIZE = 64  # shapes are short; what is longer is data
 _STAYS = {"stablehlo.constant", "stablehlo.custom_call", "stablehlo.rng", "stablehlo.rng_bit_generator"}
+# Loops are left out: whether one ends is not known before.
+_WITH_REGIONS = {"stablehlo.map", "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.sort"}
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,20 @@ class HloFoldShapes(Pass):
 
 def fold_shapes(module: ir.Operation) -> bool:
     """Fold shape computations; whether there was one to fold."""
-    import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules
-
     main = find_main(module)
     operations, _ = shape_slice(main)
     ordered: list[ir.Operation] = []
     walk(main, lambda op: ordered.append(op) if op in operations else None)
+    places = {op: place for place, op in enumerate(ordered)}
+    gone: set[int] = set()  # places of what went with the op around it: it cannot be asked anything
     folded = False
-    for op in ordered:
-        values = _values(op)
+    for place, op in enumerate(ordered):
+        values = None if place in gone else _values(op)
         if values is None:
             continue
         for result, value in zip(list(op.results), values, strict=True):
             result.replace_all_uses_with(constant_before(op, value, tensor_type(result.type)))
+        walk(op, lambda inner: gone.add(places[inner]) if inner in places else None)
         op.erase()
         folded = True
     return folded
@@ -63,7 +67,9 @@ def _values(op: ir.Operation) -> tuple[np.ndarray, ...] | None:
         if ir.RankedTensorType(op.operands[0].type).is_dynamic_dim(dimension):
             return None
         return (np.asarray(size[dimension], tensor_type(op.results[0].type).element.dtype),)
-    if op.name in _STAYS or len(op.regions) or any(is_dynamic(r.type) for r in op.results):
+    if op.name in _STAYS or any(is_dynamic(r.type) for r in op.results):
+        return None
+    if len(op.regions) and not (op.name in _WITH_REGIONS and _stands_alone(op)):
         return None
     operands = [known_elements(operand) for operand in op.operands]
     if any(operand is None for operand in operands):
@@ -71,9 +77,46 @@ def _values(op: ir.Operation) -> tuple[np.ndarray, ...] | None:
     rule = evaluate.find(op.name)
     if rule is None or any(tensor_type(r.type).size > MAX_SIZE for r in op.results):
         return None
+    if len(op.regions):
+        return _interpreted(op, operands)
     with np.errstate(all="ignore"):
         made = rule(view(op), *operands)
     return made if isinstance(made, tuple) else (made,)
+
+
+def _stands_alone(op: ir.Operation) -> bool:
+    """Whether the regions of an op use nothing from around it, and only ops that end."""
+    inside: set[ir.Value] = set()
+    found = True
+
+    def visit(inner: ir.Operation) -> None:
+        nonlocal found
+        found = found and not len(inner.regions) and all(operand in inside for operand in inner.operands)
+        inside.update(inner.results)
+
+    inside.update(argument for region in op.regions for block in region.blocks for argument in block.arguments)
+    walk(op, visit)
+    return found
+
+
+def _interpreted(op: ir.Operation, operands: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The results of an op with regions, by the reference interpreter on a program of it alone."""
+    with op.context, op.location:
+        module = ir.Module.create()
+        inputs, results = [v.type for v in op.operands], [v.type for v in op.results]
+        attributes = {
+            "sym_name": ir.StringAttr.get("main"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, results)),
+        }
+        with ir.InsertionPoint(module.body):
+            function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        block = function.regions[0].blocks.append(*inputs, arg_locs=[op.location] * len(inputs))
+        with ir.InsertionPoint(block):
+            clone = op.clone()
+            for number, argument in enumerate(block.arguments):
+                clone.operands[number] = argument
+            ir.Operation.create("func.return", operands=list(clone.results))
+    return interpret(module, *operands)
 
 
 def known_elements(value: ir.Value) -> np.ndarray | None:

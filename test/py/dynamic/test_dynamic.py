@@ -156,6 +156,22 @@ def test_shape_arithmetic_in_floats():
     agrees(text, (ones(4),), (ones(5),), (ones(1),))
 
 
+def test_shape_arithmetic_with_a_body():
+    text = """func.func @main(%x: tensor<?x4xf32>) -> tensor<?xf32> {
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+      %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %four = stablehlo.constant dense<4> : tensor<1xi32>
+      %sizes = stablehlo.concatenate %n1, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %size = stablehlo.reduce(%sizes init: %one) applies stablehlo.multiply across dimensions = [0]
+        : (tensor<2xi32>, tensor<i32>) -> tensor<i32>
+      %flat = stablehlo.reshape %size : (tensor<i32>) -> tensor<1xi32>
+      %r = stablehlo.dynamic_reshape %x, %flat : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?xf32>
+      return %r : tensor<?xf32>
+    }"""
+    agrees(text, (numbers((3, 4)),), (numbers((1, 4)),))
+
+
 def test_shapes_in_the_dialects_that_pytorch_uses():
     text = """func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x1xf32>) -> (tensor<?xf32>, tensor<?x4xf32>) {
       %c0 = arith.constant 0 : index
