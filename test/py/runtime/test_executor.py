@@ -177,6 +177,7 @@ import os, signal, sys, threading
 from stablehlo_py.runtime.executor import make_executor
 from stablehlo_py.runtime.program import Buffer, Fill, Program, While
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what it runs in the background
 loop = While((Fill(0, 1, 1),), 0, ())
 endless = make_executor(Program((Buffer(0, 1, "temporary"),), (loop,)), [], prefer=sys.argv[1])
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
