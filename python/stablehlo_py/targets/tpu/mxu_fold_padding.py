@@ -12,7 +12,10 @@ from stablehlo_py.targets.tpu import emit
 
 @dataclass(frozen=True)
 class MxuFoldPadding(Pass):
-    """kernel(pad(reshape(unpad(x)))) == kernel(x), where x is a kernel's result and both see the same shape in it."""
+    """Hand a kernel's padded result to the next kernel as it is.
+
+    kernel(pad(reshape(unpad(x)))) == kernel(x), where x is a kernel's result and both see the same shape in it.
+    """
 
     name: ClassVar[str] = "mxu-fold-padding"
 
