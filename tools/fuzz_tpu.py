@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Random programs for the TPU-like target: verifier rules, VMEM limits and values of each.
+
+    tools/fuzz_tpu.py --seed 0 --count 2000
+
+The number of each program is its seed: `--seed N --count 1` repeats it alone. Exit code 1 when anything was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+from stablehlo_py.errors import CompileError  # noqa: E402
+from stablehlo_py.testing.tpu_programs import Case, problems, random_case  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program; the next ones count on from it")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this long")
+    options = parser.parse_args()
+    started = time.monotonic()
+    kinds: Counter[str] = Counter()
+    chips: Counter[str] = Counter()
+    bad = exact = 0
+    for seed in range(options.seed, options.seed + options.count):
+        case = random_case(seed)
+        found = _found(case)
+        kinds[case.kind] += 1
+        chips[case.chip] += 1
+        exact += case.tolerance == 0
+        if found:
+            bad += 1
+            print(f"program {seed} ({case.kind}, {case.chip}, VMEM limit {case.vmem_limit}): {'; '.join(found)}")
+            print(case.text, flush=True)
+        if time.monotonic() - started > options.seconds:
+            break
+    run = sum(kinds.values())
+    print(f"{run} programs from seed {options.seed}: {bad} with problems, {exact} compared bit by bit")
+    for counts in (kinds, chips):
+        print("  " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    print(f"  {time.monotonic() - started:.0f} s, {time.process_time():.0f} s of CPU time")
+    return 1 if bad else 0
+
+
+def _found(case: Case) -> list[str]:
+    try:
+        return problems(case)
+    except CompileError as error:
+        return [f"not compiled: {error}"]
+    except Exception as error:  # a fuzzer reports whatever happens and goes on
+        return [f"{type(error).__name__}: {error}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
