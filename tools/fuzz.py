@@ -12,6 +12,7 @@ Programs are compiled for the CPU and compared with the reference interpreter. T
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
@@ -90,7 +91,8 @@ def _reduced(name: str, program: Program, verdict: Verdict, options: argparse.Na
     store(options.findings, name, program, verdict)
     if options.reduce_seconds <= 0:
         return
-    mark = verdict.detail.splitlines()[-1] if verdict.kind in ("error", "refused") else ""
+    last = verdict.detail.splitlines()[-1] if verdict.kind in ("error", "refused") else ""
+    mark = re.sub(r"^.*?:\d+:\d+: ", "", last)  # places in the program change with it
     patience, worker.seconds = worker.seconds, min(worker.seconds, max(5.0, 10 * verdict.seconds))
 
     def check(candidate: Program) -> bool:

@@ -270,6 +270,9 @@ def _finished(
 def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blobs, names: dict[str, str]) -> None:
     """Leave only what every later pass knows: no annotations of devices, no unknown ops, constants with their elements."""
     _from_versioned(module)
+    for op in module.body.operations:
+        if "sym_name" in op.operation.attributes:
+            _ = ir.StringAttr(op.operation.attributes["sym_name"]).value  # raises where it is not UTF-8
     trim_strides(module)
     on_one_device(module)
     if _refuse_unknown_ops(module, source):

@@ -127,7 +127,8 @@ def artifact(seed: int) -> bytes | None:
     """A random program as a portable artifact or as plain bytecode; None where it cannot be written so."""
     random = Random(seed)
     text = module_of([random_part(random.randrange(1 << 30))]).text
-    with new_context(), ir.Location.unknown():
+    with new_context() as context, ir.Location.unknown():
+        context.attach_diagnostic_handler(lambda diagnostic: True)  # nothing on the terminal
         module = ir.Module.parse(text)
         if random.random() < 0.5:
             buffer = io.BytesIO()

@@ -33,7 +33,8 @@ class HloZeroSize(Pass):
             self.run(operation)
             if operation.name == "stablehlo.constant":
                 continue
-            if operation.name == "stablehlo.reduce" and _has_no_elements(operation.operands[0].type):
+            empty = operation.name == "stablehlo.reduce" and _has_no_elements(operation.operands[0].type)
+            if empty and not _has_no_elements(operation.results[0].type):
                 _reduce_nothing(operation)
             for result in operation.results:
                 if _has_no_elements(result.type):

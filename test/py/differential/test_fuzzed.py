@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
 import stablehlo_py
 from stablehlo_py.core.types import element_type
 from stablehlo_py.errors import BadInput
+from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.testing.generate import module_of, random_part
 from stablehlo_py.testing.judge import judge
 from stablehlo_py.testing.worker import COMPARE
@@ -90,6 +93,30 @@ def test_sign_of_infinite_complex():
     ty = "tensor<3xcomplex<f32>>"
     values = np.array([complex(np.inf, -2), complex(1, -np.inf), complex(np.nan, 1)], np.complex64)
     agrees([values], [ty], ty, f"stablehlo.sign %a0 : {ty}")
+
+
+def test_logistic_of_minus_infinity():
+    ty = "tensor<2xcomplex<f64>>"
+    agrees([np.array([complex(-np.inf, 0.25), 1 + 2j])], [ty], ty, f"stablehlo.logistic %a0 : {ty}")
+
+
+@pytest.mark.parametrize("element", ["f8E4M3B11FNUZ", "f8E4M3FNUZ", "f8E5M2", "f8E4M3FN", "f8E3M4", "f8E8M0FNU"])
+@pytest.mark.parametrize("format", ["e2m1", "e4m3", "e3m0", "e5m2"])
+def test_reduce_precision_of_every_byte(element, format):
+    ty = f"tensor<256x{element}>"
+    every = np.arange(256).astype(np.uint8).view(element_type(element).dtype)
+    agrees([every], [ty], ty, f"stablehlo.reduce_precision %a0, format = {format} : {ty}")
+
+
+def test_artifact_whose_name_is_not_utf_8():
+    text = (
+        "func.func @main() -> tensor<f32> { %0 = stablehlo.constant dense<1.0> : tensor<f32> return %0 : tensor<f32> }"
+    )
+    with new_context(), ir.Location.unknown():
+        buffer = io.BytesIO()
+        ir.Module.parse(text.replace("@main", "@longname")).operation.write_bytecode(buffer)
+    with pytest.raises(BadInput, match="UTF-8"):
+        stablehlo_py.compile(buffer.getvalue().replace(b"longname", b"long\xff\xfe\xfde"))
 
 
 def test_more_elements_than_memory_has_bytes():

@@ -55,7 +55,8 @@ def log1p(x: np.ndarray) -> np.ndarray:
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+    """1 / (1 + exp(-x)); 0 where the real part is -inf."""
+    return np.where(np.isneginf(np.real(x)), 0, 1 / (1 + np.exp(-x)))
 
 
 def sign(x: np.ndarray) -> np.ndarray:

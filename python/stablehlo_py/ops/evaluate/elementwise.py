@@ -170,11 +170,13 @@ def evaluate_count_leading_zeros(op: Op, operand: np.ndarray) -> np.ndarray:
 @pointwise("stablehlo.reduce_precision")
 def evaluate_reduce_precision(op: Op, operand: np.ndarray) -> np.ndarray:
     """As if stored with fewer exponent and mantissa bits: rounds to even, overflows to inf, flushes subnormals to 0."""
+    if operand.dtype.itemsize == 1:  # formats whose bias is not that of their width
+        return narrow(evaluate_reduce_precision(op, operand.astype(np.float32)), op.type.element.dtype)
     info = ml_dtypes.finfo(operand.dtype)
     exponent_bits, mantissa_bits = op.integer("exponent_bits"), op.integer("mantissa_bits")
     bits = bits_of(operand)
     word = bits.dtype.type
-    mantissa, width = info.nmant, op.type.element.bits
+    mantissa, width = info.nmant, 8 * operand.dtype.itemsize
     if mantissa_bits < mantissa:
         unit = 1 << (mantissa - mantissa_bits)
         odd = (bits & word(unit)) >> word(mantissa - mantissa_bits)
