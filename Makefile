@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGE_SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lit py types lint fmt bench docs test-torch clean
+.PHONY: help run test lit py types lint fmt bench performance docs test-torch clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1@/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -40,6 +40,9 @@ fmt: $(VENV)/.installed-test ## format, and repair what can be
 
 bench: $(VENV)/.installed-test ## measure compile and run time beside XLA's
 	$(BIN)/python benchmarks/cpu.py
+
+performance: $(VENV)/.installed-test ## measure again for docs/performance.md; the machine should be idle
+	$(BIN)/python benchmarks/cpu.py --page docs/performance.md
 
 docs: $(VENV)/.installed ## write the generated pages: ops.md, passes.md, dialects/
 	$(BIN)/python -m stablehlo_py.cli.tables docs

@@ -1,99 +1,82 @@
-"""Compile time and run time on the CPU, beside XLA's: `make bench`, or `python benchmarks/cpu.py NAME...`.
-
-Run times are the fastest of the calls that fit into a second, both with numpy arrays in and results ready.
-"""
+"""Compile time and run time on the CPU, beside XLA's and the machine's limit: `python benchmarks/cpu.py [NAME...]`."""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import sys
-import time
-from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-import stablehlo_py
-
-SECONDS = 1.0
+if TYPE_CHECKING:
+    from measure import Row
 
 
-def dense(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
-    return jax.nn.relu(x @ w + b)
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    take_cores(options.threads)
+    # Only now: each library makes as many threads as it finds cores when it starts.
+    import page
+    from measure import measure, measure_limit
+    from workloads import WORKLOADS
 
-
-def softmax(x: jax.Array) -> jax.Array:
-    return jax.nn.softmax(x, axis=-1)
-
-
-def normalize(x: jax.Array) -> jax.Array:
-    return (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
-
-
-def gelu(x: jax.Array) -> jax.Array:
-    return jax.nn.gelu(x)
-
-
-def gradient(x: jax.Array, w: jax.Array) -> jax.Array:
-    return jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
-
-
-def scan(x: jax.Array, w: jax.Array) -> jax.Array:
-    return jax.lax.scan(lambda h, row: (jnp.tanh(row + h @ w), None), jnp.zeros_like(x[0]), x)[0]
-
-
-WORKLOADS: dict[str, tuple[Callable[..., jax.Array], list[tuple[int, ...]]]] = {
-    "small": (dense, [(1, 16), (16, 16), (16,)]),
-    "dense": (dense, [(256, 512), (512, 512), (512,)]),
-    "softmax": (softmax, [(512, 1024)]),
-    "normalize": (normalize, [(512, 1024)]),
-    "gelu": (gelu, [(1024, 1024)]),
-    "gradient": (gradient, [(256, 256), (256, 256)]),
-    "scan": (scan, [(128, 64), (64, 64)]),
-}
-
-
-def fastest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest call."""
-    best, end = float("inf"), time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        begin = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - begin)
-    return best
-
-
-def measure(name: str) -> str:
-    """A row of the table."""
-    function, shapes = WORKLOADS[name]
-    random = np.random.default_rng(0)
-    # Small numbers: with large weights the scan is chaotic, and any rounding makes another result.
-    arrays = [random.standard_normal(shape).astype(np.float32) * np.float32(0.1) for shape in shapes]
-    lowered = jax.jit(function).lower(*arrays)
-    begin = time.perf_counter()
-    ours = stablehlo_py.compile(lowered, cache=False)
-    our_compile = time.perf_counter() - begin
-    begin = time.perf_counter()
-    theirs = lowered.compile()
-    their_compile = time.perf_counter() - begin
-    wanted, found = np.asarray(theirs(*arrays)), ours(*arrays)[0]
-    error = np.abs(found - wanted).max() / np.abs(wanted).max()
-    our_run = fastest(lambda: ours(*arrays))
-    their_run = fastest(lambda: jax.block_until_ready(theirs(*arrays)))
-    compiling = f"{our_compile * 1e3:9.0f} {their_compile * 1e3:9.0f}"
-    running = f"{our_run * 1e6:11.1f} {their_run * 1e6:11.1f} {their_run / our_run:7.2f}"
-    return f"{name:<10} {compiling} {running} {error:10.1e}"
-
-
-def main(names: list[str]) -> int:
-    unknown = set(names) - WORKLOADS.keys()
+    if options.list:
+        print("\n".join(WORKLOADS))
+        return 0
+    unknown = [name for name in options.names if name not in WORKLOADS]
     if unknown:
-        print(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
+        print(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
         return 2
-    print(f"{'':<10} {'compile ms':>9} {'XLA':>8} {'run us':>11} {'XLA':>11} {'ratio':>7} {'difference':>10}")
-    for name in names or WORKLOADS:
-        print(measure(name), flush=True)
-    return 0
+    limit = measure_limit(options.threads)
+    print(
+        f"{'':<19}{'run us':>11}{'XLA':>11}{'ratio':>8}{'median':>8}{'limit':>7}{'compile ms':>12}{'XLA':>8}{'ratio':>7}"
+    )
+    rows = []
+    for name in options.names or WORKLOADS:
+        rows.append(measure(name, WORKLOADS[name], limit, options.seconds))
+        print(text_of(rows[-1]), flush=True)
+    machine = page.machine(options.threads)
+    means = page.means(rows)
+    if means:
+        print("geometric means, XLA / ours: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()))
+    if options.json:
+        found = {"machine": machine, "limit": asdict(limit), "means": means, "rows": [asdict(row) for row in rows]}
+        Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+    if options.page:
+        Path(options.page).write_text(page.text(rows, limit, machine, page.command(arguments)))
+    return 1 if any(row.failure for row in rows) else 0
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads to run; all without one")
+    parser.add_argument("--list", action="store_true", help="print the names of the workloads")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores of each side")
+    parser.add_argument("--seconds", type=float, default=2.0, help="that a workload's calls take, both sides together")
+    parser.add_argument("--json", metavar="FILE", help="write what was measured")
+    parser.add_argument("--page", metavar="FILE", help="write the page of results")
+    options = parser.parse_args(arguments)
+    if not 1 <= options.threads <= len(os.sched_getaffinity(0)):
+        parser.error(f"--threads: 1 to {len(os.sched_getaffinity(0))} here")
+    return options
+
+
+def take_cores(count: int) -> None:
+    """The process keeps the first of the cores that it may use, and JAX looks for no other device."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    os.environ["STABLEHLO_PY_THREADS"] = str(count)
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def text_of(row: Row) -> str:
+    if row.failure:
+        return f"{row.name:<19} {row.failure}"
+    ran = f"{row.ours.fastest * 1e6:11.1f}{row.xla.fastest * 1e6:11.1f}{row.fastest_ratio:8.2f}{row.median_ratio:8.2f}"
+    compiled = f"{row.ours.compile * 1e3:12.0f}{row.xla.compile * 1e3:8.0f}{row.compile_ratio:7.2f}"
+    return f"{row.name:<19}{ran}{row.limit / row.ours.fastest:7.0%}{compiled}"
 
 
 if __name__ == "__main__":
