@@ -1,9 +1,9 @@
 """@main, cut into kernels, as a Program: which kernels run on which buffers in which order.
 
-Values become buffers, calls become launches, custom calls become host calls, a reshape is its operand's buffer under another name. A while keeps its
-carried values in buffers of their own; what the body computes for the next step goes there directly where nothing
-reads the old value any more, else through a copy at the end of the step. An update in place takes its operand's buffer
-when that is dead afterwards.
+Values become buffers, calls become launches, custom calls become host calls, a reshape is its operand's buffer under
+another name. A while keeps its carried values in buffers of their own; what the body computes for the next step goes
+there directly where nothing reads the old value any more, else through a copy at the end of the step. An update in
+place takes its operand's buffer when that is dead afterwards.
 """
 
 from __future__ import annotations
