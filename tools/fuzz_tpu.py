@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from stablehlo_py.errors import CompileError  # noqa: E402
-from stablehlo_py.testing.tpu_programs import Case, problems, random_case  # noqa: E402
+from stablehlo_py.errors import CompileError
+from stablehlo_py.testing.tpu_programs import Case, problems, random_case
 
 
 def main() -> int:

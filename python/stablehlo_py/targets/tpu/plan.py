@@ -1,7 +1,8 @@
 """The plan of one product: where its operands are, how it is split over the cores, and its block sizes by a cost model.
 
-The larger operand is brought to fast memory before the kernel starts, where it fits; the other is streamed. Block sizes are
-those of least estimated time under the VMEM limit, among even cuts of each dimension.
+The larger operand is brought to fast memory before the kernel starts, where it fits; the other is streamed. A product with
+a single row or column streams both. Block sizes are those of least estimated time under the VMEM limit, among even cuts of
+each dimension.
 """
 
 from __future__ import annotations
@@ -82,7 +83,13 @@ def up(size: int, multiple: int) -> int:
 
 
 def prefetch_spaces(product: Product, chip: Chip, limit: int) -> tuple[str, str]:
-    """The larger operand goes to fast memory, where it fits beside the blocks; the other one is streamed."""
+    """The larger operand goes to fast memory, where it fits beside the blocks; the other one is streamed.
+
+    Of a product with a single row or column each element of the matrix is used once, so XLA makes a multiply and reduce of
+    it, a fusion like any other that reads its operands where they are: the stream from HBM is all that counts.
+    """
+    if min(product.m, product.n) == 1:
+        return "hbm", "hbm"
     larger = max(product.lhs_bytes, product.rhs_bytes)
     if larger > chip.prefetch_bytes(limit):
         return "hbm", "hbm"
