@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stablehlo_py.analysis.cost import program_cost
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
 from stablehlo_py.core.types import TensorType
@@ -104,7 +105,30 @@ def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Cloc
     names = ("input", *(stage.name for stage in pipeline.load(target).stages), "llvm-ir", "asm", "program")
     stages = Stages(names, lambda stage: _stage_text(source, target, stage, program, options))
     donate = options.donate if isinstance(options.donate, tuple) else program.donors if options.donate else ()
-    return Executable(program, executor, target=target, stages=stages, timing=clock.seconds, donate=donate)
+    return Executable(
+        program,
+        executor,
+        target=target,
+        stages=stages,
+        timing=clock.seconds,
+        cost=lambda: _cost(source, target),
+        donate=donate,
+    )
+
+
+def _cost(source: Any, target: str) -> dict[str, int]:  # Any: as in compile
+    """What the program has to do, counted after simplification; read again, since nobody asks in most runs."""
+    with borrowed_context() as context:
+        module = read_module(source, context)
+        pipeline.run(pipeline.load(target), module.operation, stop_after="simplify")
+        found = program_cost(next(iter(module.body.operations)).operation)
+    total = found.total
+    return {
+        "flops": total.flops,
+        "transcendentals": total.transcendentals,
+        "bytes": total.bytes,
+        "unknown_loops": found.unknown_loops,
+    }
 
 
 def _open(program: OpenProgram, module: bytes, target: str, options: Options, store: Cache | None) -> DynamicExecutable:

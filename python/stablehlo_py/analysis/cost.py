@@ -20,6 +20,8 @@ class ProgramCost:
 
 def program_cost(main: ir.Operation) -> ProgramCost:
     """The cost of a function on StableHLO without calls."""
+    import stablehlo_py.ops  # noqa: F401 - registers the rules
+
     counter = _Counter()
     counter.block(main.regions[0].blocks[0], 1)
     by_op = dict(sorted(counter.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes)))

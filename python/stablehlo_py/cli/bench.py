@@ -8,11 +8,9 @@ import statistics
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from stablehlo_py.analysis.cost import ProgramCost, program_cost
 from stablehlo_py.cli.inputs import read_inputs
 from stablehlo_py.runtime.executable import Executable
 from stablehlo_py.runtime.profile import Profile, profile
@@ -55,7 +53,7 @@ def bench(arguments: argparse.Namespace) -> int:
         before = time.perf_counter()
         executable(*inputs)
         seconds.append(time.perf_counter() - before)
-    cost, threads = cost_of_source(source), executable.executor.threads
+    threads = executable.executor.threads
     fastest = min(seconds)
     moved = sum(a.nbytes for a in inputs) + sum(ty.bytes for ty in executable.program.results)
     row = Row(
@@ -64,7 +62,7 @@ def bench(arguments: argparse.Namespace) -> int:
         fastest,
         statistics.median(seconds),
         max(seconds),
-        cost.total.flops / fastest / 1e9,
+        executable.cost_analysis()["flops"] / fastest / 1e9,
         moved / fastest / 1e9,
         threads,
         threads * peak.flops_per_second() / 1e9,
@@ -88,19 +86,6 @@ def _text(row: Row) -> str:
             f"memory    {row.gbytes:10.2f} GB/s of arguments and results, {memory} that one core copies",
         ]
     )
-
-
-def cost_of_source(source: Any) -> ProgramCost:  # Any: as compile takes it
-    """What the program has to do, counted on StableHLO after simplification."""
-    import stablehlo_py.ops  # noqa: F401 - registers the cost rules
-    from stablehlo_py.core import pipeline
-    from stablehlo_py.mlir import ir, new_context
-    from stablehlo_py.reading import read_module
-
-    with new_context() as context, ir.Location.unknown():
-        module = read_module(source, context)
-        pipeline.run(pipeline.load("cpu"), module.operation, stop_after="simplify")
-        return program_cost(next(iter(module.body.operations)).operation)
 
 
 def profiled(executable: Executable, inputs: list[np.ndarray], trace: str) -> str:

@@ -29,10 +29,11 @@ class Executable:
         target: str,
         stages: Mapping[str, str],
         timing: Mapping[str, float],
+        cost: Callable[[], Mapping[str, int]] = dict,
         donate: Sequence[int] = (),
     ) -> None:
         self.program, self.executor, self.target = program, executor, target
-        self.stages, self.timing = stages, dict(timing)
+        self.stages, self.timing, self._cost = stages, dict(timing), cost
         self._arguments = tuple((ty.shape, ty.numpy) for ty in program.arguments)
         self._results = tuple((ty.shape, ty.numpy) for ty in program.results)
         self._places = places_of_results(program, donate)
@@ -47,6 +48,13 @@ class Executable:
         if stage not in self.stages:
             raise KeyError(f"no stage {stage!r}; there are {', '.join(self.stages)}")
         return self.stages[stage]
+
+    def cost_analysis(self) -> Mapping[str, int]:
+        """What one call has to do, counted on StableHLO: `flops`, `transcendentals`, `bytes` of all operands and results.
+
+        `unknown_loops` says how many while loops were counted as one step for want of a trip count.
+        """
+        return self._cost()
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The bytes that a call takes, by kind."""

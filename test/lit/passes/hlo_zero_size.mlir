@@ -8,10 +8,11 @@ func.func @nothing_to_compute(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
   return %0 : tensor<0x3xf32>
 }
 
-// A sum over nothing has elements: it stays, of a constant.
+// A sum over nothing is what it starts from.
 // CHECK-LABEL: func.func @sum_of_nothing
-// CHECK: %[[NONE:.*]] = stablehlo.constant dense<> : tensor<0x3xf32>
-// CHECK: stablehlo.reduce(%[[NONE]]
+// CHECK-SAME: %[[INIT:[a-z0-9]+]]: tensor<f32>)
+// CHECK: %[[SUM:.*]] = stablehlo.broadcast_in_dim %[[INIT]], dims = [] : (tensor<f32>) -> tensor<3xf32>
+// CHECK-NEXT: return %[[SUM]]
 func.func @sum_of_nothing(%x: tensor<0x3xf32>, %init: tensor<f32>) -> tensor<3xf32> {
   %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0]
     : (tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32>
