@@ -67,7 +67,7 @@ def _unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
         if g.dtype.kind in "ui":
             return np.asarray(g != w)
         if g.dtype.kind == "c":
-            return _unequal_floats(g.real, w.real) | _unequal_floats(g.imag, w.imag)
+            return _unequal_floats(np.real(g), np.real(w)) | _unequal_floats(np.imag(g), np.imag(w))
         return _unequal_floats(g, w)
 
 
@@ -92,7 +92,7 @@ def _within(g: np.ndarray, w: np.ndarray, reach: np.ndarray) -> np.ndarray:
         if g.dtype.kind in "ui":
             return np.zeros(g.shape, bool)
         if g.dtype.kind == "c":
-            return _near(g.real, w.real, reach) & _near(g.imag, w.imag, reach)
+            return _near(np.real(g), np.real(w), reach) & _near(np.imag(g), np.imag(w), reach)
         return _near(g, w, reach)
 
 

@@ -78,9 +78,6 @@ class Graph:
 
     # --- drawing
 
-    def one_of(self, choices: Sequence) -> object:  # the caller knows what it has put in
-        return self.random.choice(choices)
-
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 

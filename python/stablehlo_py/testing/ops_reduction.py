@@ -30,9 +30,11 @@ def calm(g: Graph, x: Value, bound: int = 4) -> Value:
 def _combiner(g: Graph, x: Value) -> tuple[Value, str, str]:
     """The operand to use, the op of the body, and the literal of its neutral element or another start."""
     if x.info.is_bool:
-        return x, *g.random.choice((("and", "1"), ("or", "0"), ("maximum", "0"), ("minimum", "1"), ("xor", "0")))
+        name, start = g.random.choice((("and", "1"), ("or", "0"), ("maximum", "0"), ("minimum", "1"), ("xor", "0")))
+        return x, name, start
     if x.info.is_complex:
-        return calm(g, x), *g.random.choice((("add", "0"), ("multiply", "1")))
+        name, start = g.random.choice((("add", "0"), ("multiply", "1")))
+        return calm(g, x), name, start
     name, start = g.random.choice((("add", "0"), ("add", "0"), ("maximum", "0"), ("minimum", "0"), ("multiply", "1")))
     return (calm(g, x, 2 if name == "multiply" else 4) if name in ("add", "multiply") else x), name, start
 
