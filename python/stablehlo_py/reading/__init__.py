@@ -107,7 +107,7 @@ def _read_bytecode(data: bytes, name: str, context: ir.Context) -> ir.Module:
     try:
         with context.attach_diagnostic_handler(partial(_keep, messages)):
             module = _parse_bytecode(data, context)
-    except (ir.MLIRError, RuntimeError, ValueError) as error:
+    except (ir.MLIRError, RuntimeError, ValueError, MemoryError) as error:  # a damaged length asks for any memory
         if b"sdy" in data and (text := _through_jaxlib(data)) is not None:
             return _read_text(text, name, context)
         said = messages or [d.message for d in getattr(error, "error_diagnostics", [])]

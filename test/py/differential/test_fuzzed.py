@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stablehlo_py
+from stablehlo_py import reading
 from stablehlo_py.core.types import element_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir, new_context
@@ -117,6 +118,17 @@ def test_artifact_whose_name_is_not_utf_8():
         ir.Module.parse(text.replace("@main", "@longname")).operation.write_bytecode(buffer)
     with pytest.raises(BadInput, match="UTF-8"):
         stablehlo_py.compile(buffer.getvalue().replace(b"longname", b"long\xff\xfe\xfde"))
+
+
+def test_artifact_with_a_damaged_length(monkeypatch):
+    """The parser asks for more memory than there is, which is an error of the artifact."""
+
+    def parse(data: bytes, context: ir.Context) -> ir.Module:
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(reading, "_parse_bytecode", parse)
+    with pytest.raises(BadInput, match="damaged"):
+        stablehlo_py.compile(b"ML\xefR" + bytes(40))
 
 
 def test_more_elements_than_memory_has_bytes():
