@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     take_cores(options.threads)
     # Only now: each library makes as many threads as it finds cores when it starts.
     import page
-    from measure import measure, measure_limit
+    from measure import measure, measure_limit, start
     from workloads import WORKLOADS
 
     if options.list:
@@ -29,6 +29,8 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
         return 2
+    machine = page.machine(options.threads)
+    start()
     limit = measure_limit(options.threads)
     print(
         f"{'':<19}{'run us':>11}{'XLA':>11}{'ratio':>8}{'median':>8}{'limit':>7}{'compile ms':>12}{'XLA':>8}{'ratio':>7}"
@@ -37,7 +39,6 @@ def main(arguments: list[str]) -> int:
     for name in options.names or WORKLOADS:
         rows.append(measure(name, WORKLOADS[name], limit, options.seconds))
         print(text_of(rows[-1]), flush=True)
-    machine = page.machine(options.threads)
     means = page.means(rows)
     if means:
         print("geometric means, XLA / ours: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()))
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
         found = {"machine": machine, "limit": asdict(limit), "means": means, "rows": [asdict(row) for row in rows]}
         Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
     if options.page:
-        Path(options.page).write_text(page.text(rows, limit, machine, page.command(arguments)))
+        Path(options.page).write_text(page.text(rows, limit, machine, command_of(options)))
     return 1 if any(row.failure for row in rows) else 0
 
 
@@ -61,6 +62,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if not 1 <= options.threads <= len(os.sched_getaffinity(0)):
         parser.error(f"--threads: 1 to {len(os.sched_getaffinity(0))} here")
     return options
+
+
+def command_of(options: argparse.Namespace) -> str:
+    """What to type for the same measurement."""
+    return " ".join(
+        [f"python benchmarks/cpu.py --threads {options.threads} --seconds {options.seconds:g}", *options.names]
+    )
 
 
 def take_cores(count: int) -> None:

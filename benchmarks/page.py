@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, version
+import re
+from importlib.metadata import version
+from pathlib import Path
 from statistics import geometric_mean
 
 from measure import Limit, Row
 
 from stablehlo_py.targets.cpu import codegen
 
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 EVEN = 0.97  # a ratio from here on is called even: two runs of the same code differ by as much
 VECTORS = ("avx2", "fma", "avx512f", "avx512bf16", "avx512vnni", "neon", "sve")
 
@@ -34,8 +37,9 @@ HOW = """\
   reading alone is faster than a copy, and bf16 and int8 have instructions that do more than an f32 multiply-add. Where the
   share is a few percent, the work is something that the two rates do not count: the cost of a call, comparisons, functions
   such as exp, steps that wait for each other.
-- **compile ms** is from the lowered program to one that can be called, with nothing cached, once; JAX's own tracing and
-  lowering, which both need, is not in it. The ratio is again XLA's time divided by ours.
+- **compile ms** is from the lowered program to one that can be called, with nothing cached, once, after both sides have
+  compiled something else; JAX's own tracing and lowering, which both need, is not in it. The ratio is again XLA's time
+  divided by ours.
 """
 
 
@@ -44,23 +48,22 @@ def machine(threads: int) -> dict[str, str]:
     cpu, features = codegen.host()
     has = {name[1:] for name in features.split(",") if name.startswith("+")}
     vectors = [name for name in VECTORS if name in has]
-    packages = [f"{name} {_version(name)}" for name in ("stablehlo_py", "jax", "jaxlib", "llvmlite", "numpy")]
+    if "avx2" in has and "avx512f" not in has:
+        vectors.append("no avx512")
+    packages = [f"stablehlo_py {_own_version()}"]
+    packages += [f"{name} {version(name)}" for name in ("jax", "jaxlib", "llvmlite", "numpy")]
     return {
         "CPU": f"{cpu} in LLVM's names, {', '.join(vectors) or 'no vector extension that we look for'}",
         "cores": f"{threads} used by each side, of {os.cpu_count()}",
+        "load": f"{os.getloadavg()[0]:.1f} processes on average in the minute before; the numbers of a busy machine say little",
         "versions": ", ".join(packages),
     }
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "from a checkout"
-
-
-def command(arguments: list[str]) -> str:
-    return " ".join(["python benchmarks/cpu.py", *arguments])
+def _own_version() -> str:
+    """As pyproject.toml has it: a checkout need not be installed to be measured."""
+    found = re.search(r'^version = "(.+)"$', PROJECT.read_text(), re.MULTILINE)
+    return found.group(1) if found else "unknown"
 
 
 def means(rows: list[Row]) -> dict[str, float]:
@@ -147,7 +150,7 @@ def _reason(row: Row) -> str:
     if row.xla.fastest < 20e-6:
         return f"{shares}, in calls so short that the call itself counts"
     if theirs < 0.1:
-        return f"{shares}, so neither the flops nor the bytes decide, but the work around them"
+        return f"{shares}, so the time of both goes into other work than these flops and bytes"
     unit = (
         "arithmetic units wait for our code" if row.bound == "compute" else "memory could deliver more than we ask for"
     )
