@@ -24,7 +24,7 @@ from stablehlo_py.simulator import events, units
 from stablehlo_py.simulator import program as p
 
 FULL_STEPS = 256  # programs with at most so many innermost steps are run whole
-FEW_STEPS = 2500  # and those with at most so many when the first short runs are not like the whole
+FEW_STEPS = 3000  # and those with at most so many when the first short runs are not like the whole
 SHORT_TRIPS = 3  # trips of a long loop that are run, and one more to find the time of a trip
 CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut short to stand for the whole
 
@@ -94,16 +94,21 @@ def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]]
     few = [min(trips, loop.bounds[d] - 1) for loop, d in long]
     weights: list[float] = []
     corners: list[list[events.Command]] = []
+    work: list[tuple[dict[str, float], float]] = []
+    held_up: set[str] = set()
     for corner in itertools.product((0, 1), repeat=len(long)):
         cut = {(id(loop), d): few[i] + corner[i] for i, (loop, d) in enumerate(long)}
         beyond = [loop.bounds[d] - few[i] for i, (loop, d) in enumerate(long)]
         weights.append(math.prod(b if up else 1.0 - b for b, up in zip(beyond, corner, strict=True)))
         corners.append(_Commands(program, chip, cut).commands)
+        work.append(_work(corners[-1]))
+        resource, clear = _bottleneck(work[-1][0])
+        held_up.add(resource)
+        if not clear or len(held_up) > 1:
+            return None
     # Work is linear in the trips without any condition.
-    busy, moved = _weighted(weights, [_work(commands) for commands in corners])
-    whole, _ = _bottleneck(busy)
-    held_up = [_bottleneck(_work(commands)[0]) for commands in corners]
-    if any(resource != whole or not clear for resource, clear in held_up):
+    busy, moved = _weighted(weights, work)
+    if held_up != {_bottleneck(busy)[0]}:
         return None
     runs = [events.simulate(commands, chip.calibration.overlap_rate) for commands in corners]
     cycles = sum(weight * _end(run) for weight, run in zip(weights, runs, strict=True))
@@ -253,14 +258,14 @@ class _Commands:
 
     def transfer(self, node: p.DmaStart) -> None:
         block = node.block(*(self.index[i] for i in node.indices))
+        if node.inward and self.copy(node.small).holds == block:
+            return
         moved = _moved_bytes(node, block)
         unit, work = self.way(node, moved)
         if not node.inward:
             copy = self.copy(node.small)
             after = [] if copy.writer is None else [copy.writer]
             copy.readers.append(self.add(unit, work, after, f"store {node.small.name}", moved))
-            return
-        if self.copy(node.small).holds == block:
             return
         copy = self.next_copy(node.small)
         number = self.add(unit, work, copy.hazards(), f"load {node.small.name}", moved)
@@ -305,9 +310,13 @@ def _elements(buffer: p.Buffer) -> int:
 
 def _moved_bytes(node: p.DmaStart, block: tuple[int, ...]) -> int:
     """What a transfer moves: the block, without what is outside the array."""
-    sizes = (1,) * (len(node.large.shape) - len(node.small.shape)) + node.small.shape
-    counts = [
-        max(0, min(size, whole - number * size))
-        for number, size, whole in zip(block, sizes, node.large.shape, strict=True)
-    ]
-    return math.prod(counts) * node.small.element.bits // 8
+    whole = node.large.shape
+    outer = len(whole) - len(node.small.shape)
+    count = 1
+    for d, number in enumerate(block):
+        size = node.small.shape[d - outer] if d >= outer else 1
+        rest = whole[d] - number * size
+        if rest <= 0:
+            return 0
+        count *= rest if rest < size else size
+    return count * node.small.element.bits // 8
