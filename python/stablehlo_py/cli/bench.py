@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.runtime.dynamic import DynamicExecutable
 from stablehlo_py.runtime.executable import Executable
 from stablehlo_py.runtime.profile import Profile, profile
 from stablehlo_py.targets.cpu import peak
@@ -46,6 +47,8 @@ def bench(arguments: argparse.Namespace) -> int:
     executable = compile(source, cache=False)
     compile_s = time.perf_counter() - started
     inputs = read_inputs(arguments.input, executable.signature.arguments, arguments.seed)
+    if isinstance(executable, DynamicExecutable):
+        executable = executable.specialized(*inputs)
     executable(*inputs)
     seconds = []
     end = time.perf_counter() + arguments.seconds

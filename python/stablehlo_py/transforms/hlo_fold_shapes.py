@@ -71,8 +71,8 @@ def _values(op: ir.Operation) -> tuple[np.ndarray, ...] | None:
         return None
     if len(op.regions) and not (op.name in _WITH_REGIONS and _stands_alone(op)):
         return None
-    operands = [known_elements(operand) for operand in op.operands]
-    if any(operand is None for operand in operands):
+    operands = [found for operand in op.operands if (found := known_elements(operand)) is not None]
+    if len(operands) != len(op.operands):
         return None
     rule = evaluate.find(op.name)
     if rule is None or any(tensor_type(r.type).size > MAX_SIZE for r in op.results):

@@ -92,7 +92,6 @@ def _first_index_is_outer(op: ir.Operation, buffer: ir.Value) -> bool:
     for operand, attribute in zip(op.operands, maps, strict=True):
         if operand == buffer:
             places = ir.AffineMapAttr(attribute).value.results
-            first = places[0] if len(places) else None
-            if not isinstance(first, ir.AffineDimExpr) or first.position != 0:
+            if not len(places) or not isinstance(places[0], ir.AffineDimExpr) or places[0].position != 0:
                 return False
     return True

@@ -100,6 +100,13 @@ def _zero_fill_of(target: ir.Value, generic: ir.Operation) -> ir.Operation | Non
 class Product:
     """One product: sizes, blocks, and the loops."""
 
+    # Where the loops around are: the element of the batch, the first k of the block, how many there are, and whether
+    # it is the first block.
+    at_batch: int | ir.Value
+    at_k: int | ir.Value
+    depth: int | ir.Value
+    first: bool | ir.Value
+
     def __init__(self, a: ir.Value, b: ir.Value, c: ir.Value, labels: list[str], cpu: Cpu, *, accumulate: bool) -> None:
         self.a, self.b, self.c = a, b, c
         self.a_labels, self.b_labels, self.c_labels, self.element = labels
@@ -181,7 +188,7 @@ class Product:
         def block(p: int | ir.Value) -> None:
             self.at_k = p
             self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
-            self.first, self.last = nest.equal(p, 0), nest.at_least(p, self.k - self.kc)
+            self.first = nest.equal(p, 0)
             if self.few_rows:
                 self.pack_a(0, self.m)
                 self.panels(j0, count, pack_and_use)

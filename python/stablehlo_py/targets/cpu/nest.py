@@ -94,12 +94,6 @@ def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
     return arith.cmpi(arith.CmpIPredicate.eq, index(a), index(b))
 
 
-def at_least(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
-    if isinstance(a, int) and isinstance(b, int):
-        return a >= b
-    return arith.cmpi(arith.CmpIPredicate.sge, index(a), index(b))
-
-
 # --- memory ------------------------------------------------------------------------------------------------------------
 
 
