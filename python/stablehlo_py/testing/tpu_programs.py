@@ -21,14 +21,19 @@ from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.compile import TpuOptions, compile_tpu
 
 SIZES = (1, 2, 3, 7, 8, 13, 31, 64, 97, 127, 128, 129, 131, 200, 251, 256, 257, 383, 509)
-LIMITS = (0, 0, 1_000_000, 2_000_000, 6_000_000)
+LARGE_SIZES = (1, 129, 512, 1000, 1024, 1531, 2048, 3000, 4096, 5003, 8192)  # compiled and checked, never run
+LIMITS = (0, 400_000, 600_000, 1_000_000, 4_000_000)
+LARGE_LIMITS = (0, 5_000_000, 8_000_000)  # enough for eight rows of the longest norm
 EXACT_ACTIVATIONS = ("abs", "negate", "relu")
 ROUNDED_ACTIVATIONS = ("tanh", "logistic", "exponential")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One program: its text and arguments, what it is compiled for, and the error that rounding leaves (0: none)."""
+    """One program: its text and arguments, what it is compiled for, and the error that rounding leaves (0: none).
+
+    A large one has no arguments: it is compiled and not run.
+    """
 
     kind: str
     text: str
@@ -36,13 +41,15 @@ class Case:
     chip: str
     vmem_limit: int
     tolerance: float
+    large: bool
 
 
 class _Writer:
     """Lines of @main; each method adds an op and gives the name of its result."""
 
-    def __init__(self, rng: np.random.Generator, element: str) -> None:
-        self.rng, self.element = rng, element
+    def __init__(self, rng: np.random.Generator, element: str, large: bool) -> None:
+        self.rng, self.element, self.large = rng, element, large
+        self.arguments: list[str] = []
         self.lines: list[str] = []
         self.types: dict[str, str] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -50,7 +57,7 @@ class _Writer:
         self.tolerance = 0.0
 
     def size(self) -> int:
-        return int(self.rng.choice(SIZES))
+        return int(self.rng.choice(LARGE_SIZES if self.large else SIZES))
 
     def rows(self) -> str:
         """An argument whose rows have more than one element: others are moves, which the host makes."""
@@ -58,9 +65,10 @@ class _Writer:
 
     def argument(self, shape: tuple[int, ...], low: int = -3, high: int = 4) -> str:
         """Small integers: sums of their products are exact in any order."""
-        dtype = element_type(self.element).dtype
-        self.arrays.append(self.rng.integers(low, high, shape).astype(dtype))
-        return self.named(f"%arg{len(self.arrays) - 1}", shape)
+        if not self.large:
+            self.arrays.append(self.rng.integers(low, high, shape).astype(element_type(self.element).dtype))
+        self.arguments.append(self.named(f"%arg{len(self.arguments)}", shape))
+        return self.arguments[-1]
 
     def named(self, name: str, shape: tuple[int, ...], element: str = "") -> str:
         dims = "".join(f"{d}x" for d in shape)
@@ -119,7 +127,7 @@ class _Writer:
         return self.elementwise(function, value)
 
     def text(self, result: str) -> str:
-        arguments = ", ".join(f"%arg{i}: {self.types[f'%arg{i}']}" for i in range(len(self.arrays)))
+        arguments = ", ".join(f"{name}: {self.types[name]}" for name in self.arguments)
         body = "\n  ".join(self.lines)
         out = self.types[result]
         return f"func.func @main({arguments}) -> {out} {{\n  {body}\n  return {result} : {out}\n}}"
@@ -199,15 +207,15 @@ KINDS: dict[str, tuple[Callable[[_Writer], str], tuple[str, ...]]] = {
 }
 
 
-def random_case(seed: int) -> Case:
+def random_case(seed: int, *, large: bool = False) -> Case:
     """The program of a seed."""
     rng = np.random.default_rng(seed)
     kind = str(rng.choice(list(KINDS)))
     make, elements = KINDS[kind]
-    writer = _Writer(rng, str(rng.choice(elements)))
+    writer = _Writer(rng, str(rng.choice(elements)), large)
     text = writer.text(make(writer))
-    name, limit = str(rng.choice(list(CHIPS))), int(rng.choice(LIMITS))
-    return Case(kind, text, tuple(writer.arrays), name, limit, writer.tolerance)
+    name, limit = str(rng.choice(list(CHIPS))), int(rng.choice(LARGE_LIMITS if large else LIMITS))
+    return Case(kind, text, tuple(writer.arrays), name, limit, writer.tolerance, large)
 
 
 def problems(case: Case) -> list[str]:
@@ -225,6 +233,8 @@ def problems(case: Case) -> list[str]:
                 found.append(f"the verifier's rule: {broken[0].name} {broken[1]}")
         for kernel in program.kernels:
             found += memory_problems(kernel, machine, machine.vmem_for_blocks(case.vmem_limit))
+        if case.large:
+            return found
         ours, theirs = program(*case.arrays), interpret(module, *case.arrays)
     for a, b in zip(ours, theirs, strict=True):
         found += _differences(np.asarray(a), np.asarray(b), case.tolerance)

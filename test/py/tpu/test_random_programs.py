@@ -22,6 +22,12 @@ def test_nothing_is_wrong(first):
     assert {seed: found for seed in range(first, first + 10) if (found := problems(random_case(seed)))} == {}
 
 
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_large_programs_stay_within_memory(first):
+    cases = {seed: random_case(seed, large=True) for seed in range(first, first + 10)}
+    assert {seed: found for seed, case in cases.items() if (found := problems(case))} == {}
+
+
 def test_the_seeds_cover_all_kinds_and_chips():
     cases = [random_case(seed) for seed in range(60)]
     assert {case.kind for case in cases} == set(KINDS)

@@ -153,6 +153,17 @@ def test_two_cores_take_half_the_time(size):
     assert 0.48 <= two / one <= 0.55
 
 
+@pytest.mark.parametrize("name", CHIPS)
+@pytest.mark.parametrize(("m", "n"), [(1, 4096), (4096, 1)])
+def test_one_row_streams_the_matrix(name, m, n):
+    machine = chip(name)
+    stream = 2 * 4096 * 4096 / (machine.hbm_bytes_per_cycle * machine.cores)
+    cycles = tpu.time_gemm(m, n, 4096, chip=name).cycles
+    assert stream < cycles - machine.calibration.launch_seconds * machine.clock_hz < 1.4 * stream
+    # Two rows take the matrix from fast memory, which is not in the time of a kernel.
+    assert tpu.time_gemm(max(m, 2), max(n, 2), 4096, chip=name).cycles < cycles
+
+
 def test_more_passes_and_narrow_integers():
     f32 = tpu.time_gemm(2048, 2048, 2048, dtype="f32", chip="v5e").cycles
     bf16 = tpu.time_gemm(2048, 2048, 2048, dtype="bf16", chip="v5e").cycles
