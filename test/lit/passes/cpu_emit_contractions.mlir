@@ -33,3 +33,17 @@ func.func @main(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>) -> tensor<4x6xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
+
+// -----
+
+// Rounding to bf16 is done on the tile: no loop over the product follows, and with one block of k no buffer holds it.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-SAME: kernel.vectors
+// CHECK: vector.fma
+// CHECK: arith.trunci {{.*}} : vector<{{[0-9]+}}xi32> to vector<{{[0-9]+}}xi16>
+// CHECK: vector.store {{.*}}xi16>
+// CHECK-NOT: linalg.
+func.func @main(%a: tensor<64x100xbf16>, %b: tensor<100x96xbf16>) -> tensor<64x96xbf16> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x100xbf16>, tensor<100x96xbf16>) -> tensor<64x96xbf16>
+  return %0 : tensor<64x96xbf16>
+}

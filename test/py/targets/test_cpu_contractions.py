@@ -73,6 +73,7 @@ ORDERS = list(itertools.product((False, True), repeat=2))
         (1, 1, 1),
         (1, 130, 100),  # axpy form
         (5, 300, 33),
+        (1, 8192, 70),  # the axpy form in parts
         (130, 1, 100),  # turned into a row
         (17, 33, 65),  # edges everywhere
         (70, 40, 1100),  # several blocks of k

@@ -15,7 +15,7 @@ The order of additions over k is ascending in blocks that depend on k alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.targets.cpu import nest, skinny
 from stablehlo_py.targets.cpu.contractions import CONTRACTION
+from stablehlo_py.targets.cpu.epilogue import Epilogue, epilogue_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
@@ -77,12 +78,18 @@ def emit(generic: ir.Operation, cpu: Cpu) -> None:
     """Replace one contraction, and the fill with zeros before it."""
     a, b, c = generic.operands
     labels = [ir.StringAttr(x).value for x in generic.attributes[CONTRACTION]]
-    fill = _zero_fill_of(c, generic)
-    with ir.InsertionPoint(generic), generic.location:
-        Product(a, b, c, labels, cpu, accumulate=fill is None).emit()
+    fill, epilogue = _zero_fill_of(c, generic), epilogue_of(generic)
+    # where what follows the product stands, all that it reads is there already
+    place = generic if epilogue is None else epilogue.op
+    with ir.InsertionPoint(place), generic.location:
+        Product(a, b, c, labels, cpu, accumulate=fill is None, epilogue=epilogue).emit()
     generic.erase()
+    if epilogue is not None:
+        epilogue.op.erase()
     if fill is not None:
         fill.erase()
+    if not isinstance(c.owner, ir.Block) and not any(True for _ in c.uses):
+        c.owner.operation.erase()
 
 
 def _zero_fill_of(target: ir.Value, generic: ir.Operation) -> ir.Operation | None:
@@ -101,14 +108,25 @@ class Product:
     """One product: sizes, blocks, and the loops."""
 
     # Where the loops around are: the element of the batch, the first k of the block, how many there are, and whether
-    # it is the first block.
+    # it is the first block or the last.
     at_batch: int | ir.Value
     at_k: int | ir.Value
     depth: int | ir.Value
     first: bool | ir.Value
+    last: bool | ir.Value
 
-    def __init__(self, a: ir.Value, b: ir.Value, c: ir.Value, labels: list[str], cpu: Cpu, *, accumulate: bool) -> None:
-        self.a, self.b, self.c = a, b, c
+    def __init__(
+        self,
+        a: ir.Value,
+        b: ir.Value,
+        c: ir.Value,
+        labels: list[str],
+        cpu: Cpu,
+        *,
+        accumulate: bool,
+        epilogue: Epilogue | None,
+    ) -> None:
+        self.a, self.b, self.c, self.epilogue = a, b, c, epilogue
         self.a_labels, self.b_labels, self.c_labels, self.element = labels
         self.accumulate = accumulate
         sizes: dict[str, int] = {}
@@ -188,7 +206,7 @@ class Product:
         def block(p: int | ir.Value) -> None:
             self.at_k = p
             self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
-            self.first = nest.equal(p, 0)
+            self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
             if self.few_rows:
                 self.pack_a(0, self.m)
                 self.panels(j0, count, pack_and_use)
@@ -377,17 +395,31 @@ class Product:
             return results
 
         sums = nest.loop(0, self.depth, 1, step, begin)
-        stored = Vectors(self.result, self.lanes)
-        for (r, w), total in zip(places, sums, strict=True):
-            if integer:
-                whole = arith.fptosi(stored.type, total)
-                total = arith.addi(whole, self.start(i0, i, r, j, w, edge))
-            lanes = _lanes_of(edge, w, self.lanes)
-            where = self.at(self.c_labels, m=add(add(i0, i), r), n=add(j, w * self.lanes))
-            if lanes:
-                stored.masked_store(total, self.c, where, lanes)
-            else:
-                stored.store(total, self.c, where)
+        if integer:
+            whole = [arith.fptosi(Vectors(self.result, self.lanes).type, total) for total in sums]
+            sums = [
+                arith.addi(total, self.start(i0, i, r, j, w, edge)) for (r, w), total in zip(places, whole, strict=True)
+            ]
+
+        def put(target: ir.Value, element: ir.Type, values: Sequence[ir.Value]) -> None:
+            stored = Vectors(element, self.lanes)
+            for (r, w), value in zip(places, values, strict=True):
+                lanes = _lanes_of(edge, w, self.lanes)
+                where = self.at(self.c_labels, m=add(add(i0, i), r), n=add(j, w * self.lanes))
+                if lanes:
+                    stored.masked_store(value, target, where, lanes)
+                else:
+                    stored.store(value, target, where)
+
+        after = self.epilogue
+        if after is None:
+            put(self.c, self.result, sums)
+        else:
+            nest.when(
+                self.last,
+                lambda: put(after.target, after.element, [after.apply(total, self.lanes) for total in sums]),
+                lambda: put(self.c, self.result, sums),
+            )
 
     def start(self, i0: int | ir.Value, i: int | ir.Value, r: int, j: int | ir.Value, w: int, edge: int) -> ir.Value:
         """What a tile's vector starts from: zero in the first block of k, what is in C after it."""

@@ -2,7 +2,8 @@
 
 rhs as (k, n), the axpy form: eight rows of rhs at a time are streams, the result stays in a near cache.
 
-    for k0 in steps of 8:  for n in steps of a tile:  C[:, n] += sum over 8 of A[:, k] x B[k, n]
+    for each share of the columns:                    parallel
+      for k0 in steps of 8:  for n in steps of a tile:  C[:, n] += sum over 8 of A[:, k] x B[k, n]
 
 rhs as (n, k), the dot form: partial sums in vectors along k, added up in the end.
 
@@ -15,18 +16,22 @@ from typing import TYPE_CHECKING
 
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.targets.cpu import nest
-from stablehlo_py.targets.cpu.nest import Vectors, add
+from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
 
+SPLIT = 8  # parts of the columns at most
+SHORTEST = 2048  # columns of a part: rows of rhs are read in pieces of this, and short ones starve the prefetcher
+SPLIT_WORK = 1 << 18  # elements of rhs from which splitting pays
 STREAMS = 8  # rows of rhs read at a time: as many as the hardware prefetcher follows
 ROWS_OF_DOTS = 4  # columns of the result whose partial sums are in registers at a time
 
 
 def suits(product: Product) -> bool:
     """Whether packing rhs would cost more than it saves."""
-    if product.is_integer or product.element not in ("f32", "f64"):
+    if product.epilogue is not None or product.element not in ("f32", "f64"):
         return False
     return product.m <= (2 if product.b_labels[-1] == "k" else 8)
 
@@ -68,21 +73,40 @@ def _axpy(of: Product) -> None:
                 else:
                     of.vectors.store(total, of.c, where)
 
-        tile_n = width * lanes
-        whole = of.n // tile_n * tile_n
-        if whole:
+        if parts:
+            first_tile, last_tile = parts
+            nest.loop(multiply(first_tile, tile_n), multiply(last_tile, tile_n), tile_n, lambda n: columns(n, width, 0))
+        elif whole:
             nest.loop(0, whole, tile_n, lambda n: columns(n, width, 0))
         if of.n > whole:
             rest = of.n - whole
             columns(whole, -(-rest // lanes), rest % lanes)
 
-    first = min(STREAMS, of.k)
-    block(0, first, first=not of.accumulate)
-    whole = (of.k - first) // STREAMS * STREAMS
-    if whole:
-        nest.loop(first, first + whole, STREAMS, lambda k: block(k, STREAMS, first=False))
-    if of.k > first + whole:
-        block(first + whole, of.k - first - whole, first=False)
+    def blocks() -> None:
+        """All of k, for the columns of `parts`."""
+        first = min(STREAMS, of.k)
+        block(0, first, first=not of.accumulate)
+        most = (of.k - first) // STREAMS * STREAMS
+        if most:
+            nest.loop(first, first + most, STREAMS, lambda k: block(k, STREAMS, first=False))
+        if of.k > first + most:
+            block(first + most, of.k - first - most, first=False)
+
+    tile_n = width * lanes
+    whole = of.n // tile_n * tile_n
+    tiles = of.n // tile_n
+    parts: tuple[int | ir.Value, int | ir.Value] | None = None
+    share = max(-(-tiles // SPLIT), SHORTEST // tile_n)
+    if of.batch > 1 or whole != of.n or tiles <= share or of.n * of.k < SPLIT_WORK:
+        blocks()
+        return
+
+    def part(t: ir.Value) -> None:
+        nonlocal parts
+        parts = (t, nest.minimum(add(t, share), tiles))
+        blocks()
+
+    nest.loop(0, tiles, share, part, parallel=PARALLEL_LOOP)
 
 
 def _load(of: Product, source: ir.Value, labels: str, r: int, n: int | ir.Value, count: int) -> ir.Value:
@@ -116,6 +140,9 @@ def _dots(of: Product) -> None:
 
     whole_columns = of.n // ROWS_OF_DOTS * ROWS_OF_DOTS
     if whole_columns:
-        nest.loop(0, whole_columns, ROWS_OF_DOTS, lambda n: columns(n, ROWS_OF_DOTS))
+        alone = of.batch == 1 and whole_columns == of.n
+        nest.loop(
+            0, whole_columns, ROWS_OF_DOTS, lambda n: columns(n, ROWS_OF_DOTS), parallel=PARALLEL_LOOP if alone else ""
+        )
     if of.n > whole_columns:
         columns(whole_columns, of.n - whole_columns)
