@@ -21,12 +21,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from stablehlo_py.testing.edits import Program  # noqa: E402
-from stablehlo_py.testing.generate import module_of, random_part  # noqa: E402
-from stablehlo_py.testing.mutate import absurd_programs, damaged_artifact, mutated_text  # noqa: E402
-from stablehlo_py.testing.shrink import shrink  # noqa: E402
-from stablehlo_py.testing.store import store, store_bytes  # noqa: E402
-from stablehlo_py.testing.worker import Verdict, Worker  # noqa: E402
+from stablehlo_py.testing.edits import Program
+from stablehlo_py.testing.generate import module_of, random_part
+from stablehlo_py.testing.mutate import absurd_programs, damaged_artifact, mutated_text
+from stablehlo_py.testing.shrink import shrink
+from stablehlo_py.testing.store import store, store_bytes
+from stablehlo_py.testing.worker import Verdict, Worker
 
 ALIVE = ("ok", "refused")
 

@@ -18,7 +18,10 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import stablehlo_py
 
 MEMORY = 8 << 30  # of address space
 COMPARE = "compare"  # with the reference interpreter
@@ -84,8 +87,14 @@ class Worker:
         self._from, answer_out = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         command = [sys.executable, "-m", "stablehlo_py.testing.worker", str(job_in), str(answer_out), str(self.memory)]
+        # the child finds this package where we did, installed or not
+        path = os.pathsep.join([str(Path(stablehlo_py.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
         self._child = subprocess.Popen(
-            [*command, self.plugin], pass_fds=(job_in, answer_out), stdout=self._log, stderr=self._log
+            [*command, self.plugin],
+            pass_fds=(job_in, answer_out),
+            stdout=self._log,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
         )
         self.started += 1
         os.close(job_in)
