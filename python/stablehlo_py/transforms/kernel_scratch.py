@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, linalg, memref
@@ -34,8 +35,8 @@ class KernelScratch(Pass):
 
 def place_allocations(function: ir.Operation) -> None:
     """Replace every memref.alloc; dealloc ops go."""
-    allocations = _collect(function, "memref.alloc")
-    for dealloc in _collect(function, "memref.dealloc"):
+    allocations = operations_named(function, "memref.alloc")
+    for dealloc in operations_named(function, "memref.dealloc"):
         dealloc.erase()
     block = function.regions[0].blocks[0]
     on_stack, scratch = 0, []
@@ -63,7 +64,7 @@ def place_allocations(function: ir.Operation) -> None:
 
 def copies_to_loops(function: ir.Operation) -> None:
     """memref.copy of anything but whole buffers calls a runtime function that is not there; linalg.copy does not."""
-    for copy in _collect(function, "memref.copy"):
+    for copy in operations_named(function, "memref.copy"):
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
             linalg.copy(source, outs=[target])
@@ -78,15 +79,3 @@ def element_bytes(ty: ir.Type) -> int:
         return 8
     width = ir.IntegerType(ty).width if isinstance(ty, ir.IntegerType) else ir.FloatType(ty).width
     return (width + 7) // 8
-
-
-def _collect(function: ir.Operation, name: str) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == name:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return found

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_where
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, vector
@@ -51,23 +52,11 @@ class CpuEmitContractions(Pass):
         cpu = cpu_of(self.features or host()[1])
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
-                found = _marked(function.operation)
+                found = operations_where(function.operation, lambda inner: CONTRACTION in inner.attributes)
                 for generic in found:
                     emit(generic, cpu)
                 if found and not _has_linalg(function.operation):
                     function.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
-
-
-def _marked(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if CONTRACTION in op.attributes:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return found
 
 
 def _has_linalg(function: ir.Operation) -> bool:

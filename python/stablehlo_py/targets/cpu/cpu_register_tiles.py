@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.targets.cpu.codegen import host
@@ -41,22 +42,10 @@ class CpuRegisterTiles(Pass):
 
     def run(self, op: ir.Operation) -> None:
         size = self.bytes or (64 if "+avx512f" in host()[1] else 32 if "+avx2" in host()[1] else 16)
-        for product in [p for g in _generics(op) if (p := match_product(g)) is not None]:
+        for product in [p for g in operations_named(op, "linalg.generic") if (p := match_product(g)) is not None]:
             with ir.InsertionPoint(product.op), product.op.location:
                 _Emitter(product, size).emit()
             product.op.erase()
-
-
-def _generics(op: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.name == "linalg.generic":
-            found.append(inner)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
 
 
 # --- what a sum of products is -----------------------------------------------------------------------------------------

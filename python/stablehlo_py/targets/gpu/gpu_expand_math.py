@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import arith, ir, math
 from stablehlo_py.ops.expression import Num, constant, where
@@ -26,7 +27,7 @@ class GpuExpandMath(Pass):
     anchor: ClassVar[str] = "gpu.module"
 
     def run(self, op: ir.Operation) -> None:
-        for found in _collect(op, set(_FORMULAS)):
+        for found in operations_named(op, *_FORMULAS):
             if isinstance(found.results[0].type, ir.F32Type):
                 with ir.InsertionPoint(found), found.location:
                     _replace(found, _FORMULAS[found.name](Num(found.operands[0])).value)
@@ -104,15 +105,3 @@ def _power_of_two(n: Num) -> Num:
 def _replace(op: ir.Operation, value: ir.Value) -> None:
     op.results[0].replace_all_uses_with(value)
     op.erase()
-
-
-def _collect(root: ir.Operation, names: set[str]) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def look(op: ir.Operation) -> ir.WalkResult:
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(look)
-    return found

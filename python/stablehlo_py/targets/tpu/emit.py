@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stablehlo_py.core.collect import operations_named as operations_named
 from stablehlo_py.core.types import ElementType, TensorType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.mlir import ir
@@ -67,19 +68,6 @@ def contract(lhs: ir.Value, rhs: ir.Value, result: TensorType, *, lhs_t: bool, r
     """`mxu.contract`: [b,m,k] x [b,k,n] -> [b,m,n]."""
     attributes = {"lhs_t": flag(lhs_t), "rhs_t": flag(rhs_t), "passes": i64(passes)}
     return op("mxu.contract", [lhs, rhs], result, attributes)
-
-
-def operations_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
-    """All ops of these names under `root`, in order."""
-    found: list[ir.Operation] = []
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name in names:
-            found.append(operation.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
 
 
 def replace(operation: ir.Operation, value: ir.Value) -> None:

@@ -1,0 +1,25 @@
+"""The ops under an op, collected before anything is changed: what a pass rewrites it must not walk at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stablehlo_py.mlir import ir
+
+
+def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
+    """All ops under `root` for which `wanted` holds, those inside an op before the op itself."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if wanted(op):
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def operations_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
+    """All ops of these names under `root`, in the same order."""
+    return operations_where(root, lambda op: op.name in names)
