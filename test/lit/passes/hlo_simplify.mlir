@@ -156,3 +156,63 @@ func.func @carried_for_nobody(%x: tensor<f32>, %n: tensor<i32>) -> tensor<f32> {
     }
   return %w#1 : tensor<f32>
 }
+
+// Three steps of one op each; what is carried beside goes with them.
+// CHECK-LABEL: func.func @few_steps
+// CHECK-NOT: stablehlo.while
+// CHECK-COUNT-3: stablehlo.cosine
+// CHECK-NOT: stablehlo.cosine
+// CHECK: return
+func.func @few_steps(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %w:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<4xf32>
+    cond {
+      %end = stablehlo.constant dense<5> : tensor<i32>
+      %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %two = stablehlo.constant dense<2> : tensor<i32>
+      %j = stablehlo.add %i, %two : tensor<i32>
+      %a = stablehlo.cosine %v : tensor<4xf32>
+      stablehlo.return %j, %a : tensor<i32>, tensor<4xf32>
+    }
+  return %w#1 : tensor<4xf32>
+}
+
+// A step that is a kernel of its own gains nothing beside twenty others.
+// CHECK-LABEL: func.func @many_products
+// CHECK: stablehlo.while
+func.func @many_products(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %w:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<4x4xf32>
+    cond {
+      %end = stablehlo.constant dense<21> : tensor<i32>
+      %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %a = stablehlo.dot_general %v, %x, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      stablehlo.return %j, %a : tensor<i32>, tensor<4x4xf32>
+    }
+  return %w#1 : tensor<4x4xf32>
+}
+
+// Each step may stop the program or print: they stay in order, in the loop.
+// CHECK-LABEL: func.func @steps_with_effects
+// CHECK: stablehlo.while
+func.func @steps_with_effects(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %w:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<4xf32>
+    cond {
+      %end = stablehlo.constant dense<2> : tensor<i32>
+      %go = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %a = stablehlo.custom_call @outside(%v) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+      stablehlo.return %j, %a : tensor<i32>, tensor<4xf32>
+    }
+  return %w#1 : tensor<4xf32>
+}

@@ -355,7 +355,7 @@ def _while(bound: int) -> str:
   %r = stablehlo.abs %w#1 : {F}"""
 
 
-for bound, gone in ((0, "-while"), (1, "-while"), (3, "-multiply"), (-4, "-while")):
+for bound, gone in ((0, "-while"), (1, "-while"), (3, "-while"), (30, "-multiply"), (-4, "-while")):
     _row(gone, f"%x: {F}", F, _while(bound))
 for flag in ("true", "false"):
     _row(

@@ -37,19 +37,68 @@ def while_never(op: Op) -> tuple[ir.Value, ...] | None:
 
 
 @simplify("stablehlo.while")
-def while_once(op: Op) -> tuple[ir.Value, ...] | None:
-    """while(x, cond, body) == body(x), where cond(x) is true and cond(body(x)) is false."""
-    first = [array(v) if _is_scalar(v) else None for v in operands(op)]
-    if _condition(op, first) is not True or _condition(op, _after_body(op, first)) is not False:
-        return None
+def while_few(op: Op) -> tuple[ir.Value, ...] | None:
+    """while(x, cond, body) == body(.. body(x)), where cond is known to hold n times: any body once, a small one more."""
+    carried = [array(v) if _is_scalar(v) else None for v in operands(op)]
+    most = max(1, MOST_UNROLLED // max(1, _weight(op.block(1))))
+    for steps in range(min(most, MOST_STEPS) + 1):
+        going = _condition(op, carried)
+        if going is None:
+            return None
+        if not going:
+            return _unrolled(op, steps)
+        carried = _after_body(op, carried)
+    return None
+
+
+# Ops that unrolling may leave in place of a loop: then what the steps do fuses, and carried counters are constants.
+MOST_UNROLLED, MOST_STEPS = 320, 16
+# What an op weighs that is a kernel of its own: it gains nothing, and each copy at a place of its own is compiled.
+_KERNEL_WEIGHT = 16
+_LIGHT = frozenset(
+    f"stablehlo.{name}"
+    for name in ("broadcast_in_dim", "reshape", "slice", "dynamic_slice", "iota", "concatenate", "optimization_barrier")
+)
+
+
+def _weight(block: ir.Block) -> int:
+    """How much a copy of a block adds to a program; more than may be unrolled where it must not be repeated."""
+    from stablehlo_py.ops.evaluate.pointwise import POINTWISE
+
+    total = 0
+    for op in block.operations:
+        name = op.operation.name
+        if name in ("stablehlo.while", "stablehlo.if", "stablehlo.case") or _has_effects(op.operation):
+            return MOST_UNROLLED + 1
+        if name not in ("stablehlo.constant", "stablehlo.return"):
+            total += 1 if name in POINTWISE or name in _LIGHT else _KERNEL_WEIGHT
+    return total
+
+
+def _unrolled(op: Op, steps: int) -> tuple[ir.Value, ...]:
+    """What a loop carries after so many steps, written one after another."""
     block = op.block(1)
     inner = [o.operation for o in block.operations]
-    for argument, value in zip(block.arguments, operands(op), strict=True):
-        argument.replace_all_uses_with(value)
-    values = tuple(inner[-1].operands)
-    for operation in inner[:-1]:
-        operation.move_before(op.operation)
-    return values
+    values = operands(op)
+    for _ in range(steps):
+        known = dict(zip(block.arguments, values, strict=True))
+        for operation in inner[:-1]:
+            clone = operation.clone()
+            _remap(clone, known)
+            known.update(zip(operation.results, clone.results, strict=True))
+        values = [known.get(v, v) for v in inner[-1].operands]
+    return tuple(values)
+
+
+def _remap(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
+    """Let an op and the ops in its regions read the new values."""
+    for i, value in enumerate(op.operands):
+        if value in known:
+            op.operands[i] = known[value]
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                _remap(inner.operation, known)
 
 
 @simplify("stablehlo.while")
