@@ -1,21 +1,32 @@
-"""Transpositions in the order of cache lines: each line of the result is written whole, from a few rows read along.
+"""Transpositions in square blocks of registers: whole vectors are read along rows, whole cache lines are written.
 
 result[.., s, .., r] = source[.., r, .., s]   ->
-for dims before r in source: for r0 in steps of a line: for dims behind r in source, s last: for r in r0 .. r0 + line
+for dims before r in source, for r0 by panels (in parallel): for dims behind r in source: for s0 by blocks:
+    each block of n of the panel's rows r and n columns s: n vectors in, log2(n) rounds of shuffles, n vectors out
+
+The last blocks of a dimension overlap the ones before them, so that there are no remainders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.mlir import arith, ir, memref, scf
+from stablehlo_py.machine.cpu import Cpu, cpu_of
+from stablehlo_py.mlir import arith, ir, scf, vector
+from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.streaming import Address, stream_end, streams
 from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 LINE = 64  # bytes
 LEAST_BYTES = 1 << 12  # below, everything is in the first cache anyway
+LEAST_BLOCK = 4  # rows; fewer are not worth shuffles
+PANEL = 256  # bytes written along each row of the result: runs of lines cost less than single ones, far apart
 
 
 @dataclass(frozen=True)
@@ -28,32 +39,45 @@ class Transposition:
     source_dims: list[int]
     shape: list[int]
 
+    @property
+    def element(self) -> ir.Type:
+        return ir.MemRefType(self.target.type).element_type
+
 
 @dataclass(frozen=True)
 class CpuTransposes(Pass):
-    """Turn linalg.generic ops on buffers that are transpositions into loops that write whole cache lines."""
+    """Turn linalg.generic ops on buffers that are transpositions into loops over blocks in registers.
+
+    features: LLVM's names of what the target can do; the host's when empty.
+    """
 
     name: ClassVar[str] = "cpu-transposes"
+    features: str = ""
 
     def run(self, op: ir.Operation) -> None:
-        found: list[Transposition] = []
+        from stablehlo_py.targets.cpu.codegen import host
 
-        def visit(inner: ir.Operation) -> ir.WalkResult:
-            transposition = match_transposition(inner)
-            if transposition is not None:
-                found.append(transposition)
-            return ir.WalkResult.ADVANCE
-
-        op.walk(visit)
+        cpu = cpu_of(self.features or host()[1])
+        found = [t for t in map(match_transposition, operations_named(op, "linalg.generic")) if t is not None]
         for transposition in found:
+            alone = _is_alone(transposition.op)
             with ir.InsertionPoint(transposition.op), transposition.op.location:
-                emit(transposition)
+                emit(transposition, cpu, alone=alone)
+            if alone:
+                transposition.op.block.owner.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
             transposition.op.erase()
+
+
+def _is_alone(op: ir.Operation) -> bool:
+    """Whether nothing else in the kernel loops, so that the parts of its loop are those of the kernel."""
+    if op.block.owner.operation.name != "func.func":
+        return False
+    return not any(o.operation != op and len(o.operation.regions) for o in op.block.operations)
 
 
 def match_transposition(op: ir.Operation) -> Transposition | None:
     """The transposition that an op is, if the last dimension of the result is not the last of the source."""
-    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.regions[0].blocks[0].operations) != 1:
+    if len(op.operands) != 2 or len(op.regions[0].blocks[0].operations) != 1:
         return None
     block = op.regions[0].blocks[0]
     if block.operations[0].operands[0] != block.arguments[0]:
@@ -67,53 +91,149 @@ def match_transposition(op: ir.Operation) -> Transposition | None:
         return None
     dims = [ir.AffineDimExpr(e).position for e in reads.results]
     ty = ir.MemRefType(target.type)
-    size = element_bytes(ty.element_type)
-    for extent in ty.shape:
-        size *= extent
-    return (
-        None if dims[-1] == rank - 1 or size < LEAST_BYTES else Transposition(op, source, target, dims, list(ty.shape))
-    )
+    if dims[-1] == rank - 1 or math.prod(ty.shape) * element_bytes(ty.element_type) < LEAST_BYTES:
+        return None
+    return Transposition(op, source, target, dims, list(ty.shape))
 
 
-def emit(of: Transposition) -> None:
-    """The loops of the module's docstring."""
-    last = len(of.shape) - 1
-    line = max(4, LINE // element_bytes(ir.MemRefType(of.target.type).element_type))
+def emit(of: Transposition, cpu: Cpu, *, alone: bool) -> None:
+    """The loops of the module's docstring, over blocks of vectors or of single elements."""
+    last, across = len(of.shape) - 1, of.source_dims[-1]  # r and s of the docstring
     at = of.source_dims.index(last)
-    outside, inside = sorted(of.source_dims[:at]), sorted(of.source_dims[at + 1 : -1])
-    contiguous = [of.source_dims[-1]]
-    indices: list[ir.Value] = [_index(0)] * len(of.shape)
+    outside = sorted(of.source_dims[:at])
+    inside = [d for d in sorted(of.source_dims[at + 1 :]) if d != across]
+    size = element_bytes(of.element)
+    n = _block_rows(of, cpu)
+    panel = n
+    while n > 1 and panel * size < PANEL and 2 * panel <= of.shape[last]:
+        panel *= 2
+    panel = panel if n > 1 else min(max(LEAST_BLOCK, LINE // size), of.shape[last])
+    extents = [of.shape[d] for d in outside]
+    blocks = -(-of.shape[last] // panel)
+    indices: list[int | ir.Value] = [0] * len(of.shape)
 
-    def nest(dims: list[int], depth: int, then: Callable[[], None]) -> None:
-        if depth == len(dims):
-            then()
-            return
-        loop = scf.ForOp(_index(0), _index(of.shape[dims[depth]]), _index(1))
-        with ir.InsertionPoint(loop.body):
-            indices[dims[depth]] = loop.induction_variable
-            nest(dims, depth + 1, then)
-            scf.yield_([])
+    def step(number: ir.Value) -> None:
+        for d, extent in zip(reversed([*outside, last]), reversed([*extents, blocks]), strict=True):
+            place = arith.remui(number, nest.index(extent))
+            number = arith.divui(number, nest.index(extent))
+            indices[d] = _clipped(place, panel, of.shape[last]) if d == last else place
+        if n == 1:
+            _nest([*inside, across], of.shape, indices, lambda: _move(of, indices, panel))
+        elif streams(of.target, cpu) and of.shape[last] * size % LINE == 0:
+            aligned = Address.of(of.target).is_aligned(LINE)
+            nest.when(aligned, lambda: whole(streaming=True), lambda: whole(streaming=False))
+        else:
+            whole(streaming=False)
 
-    def move(start: ir.Value, count: int) -> None:
-        loop = scf.ForOp(_index(0), _index(count), _index(1))
-        with ir.InsertionPoint(loop.body):
-            indices[last] = arith.addi(start, loop.induction_variable)
-            value = memref.load(of.source, [indices[d] for d in of.source_dims])
-            memref.store(value, of.target, list(indices))
-            scf.yield_([])
+    def whole(*, streaming: bool) -> None:
+        _nest(inside, of.shape, indices, lambda: row_of_blocks(streaming))
+        if streaming:
+            stream_end()
 
-    def lines() -> None:
-        whole = of.shape[last] // line * line
-        if whole:
-            loop = scf.ForOp(_index(0), _index(whole), _index(line))
-            with ir.InsertionPoint(loop.body):
-                nest([*inside, *contiguous], 0, lambda: move(loop.induction_variable, line))
-                scf.yield_([])
-        if whole != of.shape[last]:
-            nest([*inside, *contiguous], 0, lambda: move(_index(whole), of.shape[last] - whole))
+    def row_of_blocks(streaming: bool) -> None:
+        first = indices[last]
 
-    nest(outside, 0, lines)
+        def at_block(place: ir.Value) -> None:
+            indices[across] = _clipped(place, n, of.shape[across])
+            nest.once_or_loop(panel, n, lambda k: along_rows(nest.add(first, k)))
+
+        def along_rows(place: int | ir.Value) -> None:
+            indices[last] = place
+            _move_block(of, indices, n, streaming)
+
+        nest.loop(0, -(-of.shape[across] // n), 1, lambda place: at_block(place))
+        indices[last] = first
+
+    nest.loop(0, math.prod(extents) * blocks, 1, step, parallel=PARALLEL_LOOP if alone else "")
 
 
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
+def _clipped(number: ir.Value, size: int, extent: int) -> ir.Value:
+    """Where a block of a number starts; the last ends with the dimension."""
+    start = arith.muli(number, nest.index(size))
+    return arith.minui(start, nest.index(extent - size)) if extent % size else start
+
+
+def _block_rows(of: Transposition, cpu: Cpu) -> int:
+    """The rows and columns of a block in registers; 1 where the dimensions or the elements do not suit one."""
+    size = element_bytes(of.element)
+    if size > 8 or not all(_is_plain(v) for v in (of.source, of.target)):
+        return 1
+    # a block of bytes is one of 16-byte vectors, which every shuffle suits
+    most = min(cpu.lanes(size), cpu.registers) if size > 1 else 16
+    while most > min(of.shape[-1], of.shape[of.source_dims[-1]]):
+        most //= 2
+    return most if most >= LEAST_BLOCK else 1
+
+
+def _is_plain(buffer: ir.Value) -> bool:
+    """Row-major from its first element on."""
+    ty = ir.MemRefType(buffer.type)
+    strides, offset = ty.get_strides_and_offset()
+    return offset == 0 and all(stride == math.prod(ty.shape[d + 1 :]) for d, stride in enumerate(strides))
+
+
+def _nest(dims: Sequence[int], shape: Sequence[int], indices: list[int | ir.Value], then: Callable[[], None]) -> None:
+    """Loops over whole dimensions, outermost first; `indices` gets their variables."""
+    if not dims:
+        then()
+        return
+
+    def body(place: ir.Value) -> None:
+        indices[dims[0]] = place
+        _nest(dims[1:], shape, indices, then)
+
+    nest.loop(0, shape[dims[0]], 1, body)
+
+
+def _move(of: Transposition, indices: list[int | ir.Value], count: int) -> None:
+    """`count` elements of the result's last dimension, one by one."""
+    first = indices[-1]
+    loop = scf.ForOp(nest.index(0), nest.index(count), nest.index(1))
+    with ir.InsertionPoint(loop.body):
+        places = [*indices[:-1], nest.add(first, loop.induction_variable)]
+        nest.store(nest.load(of.source, [places[d] for d in of.source_dims]), of.target, places)
+        scf.yield_([])
+
+
+def _move_block(of: Transposition, indices: Sequence[int | ir.Value], n: int, streaming: bool) -> None:
+    """n rows of the source from `indices` on, as n rows of the result."""
+    size = element_bytes(of.element)
+    last, across = len(of.shape) - 1, of.source_dims[-1]
+    ty = ir.VectorType.get([n], ir.IntegerType.get_signless(8 * size))
+    source = Address.of(of.source).at([indices[d] for d in of.source_dims])
+    target = Address.of(of.target).at(indices)
+    rows = [source.load(ty, r * source.stride(of.source_dims.index(last))) for r in range(n)]
+    for s, column in enumerate(transposed(rows, size)):
+        target.store(column, s * target.stride(across), streaming=streaming)
+
+
+def transposed(rows: Sequence[ir.Value], size: int) -> list[ir.Value]:
+    """The columns of a square block of vectors with elements of `size` bytes, each shuffle one that x86 has.
+
+    First within the 16-byte pieces of the vectors (unpack), then the pieces among the vectors.
+    """
+    n = len(rows)
+    piece = min(n, 16 // size)  # elements
+    pieces = n // piece
+    low = [p * piece + i // 2 + (n if i % 2 else 0) for p in range(pieces) for i in range(piece)]
+    high = [i + piece // 2 for i in low]
+    groups = [list(rows[g * piece : (g + 1) * piece]) for g in range(pieces)]
+    for _ in range(int(math.log2(piece))):
+        groups = [
+            [_shuffle(group[i], group[i + piece // 2], mask) for i in range(piece // 2) for mask in (low, high)]
+            for group in groups
+        ]
+    even = [2 * p * piece + i for p in range(pieces) for i in range(piece)]
+    odd = [piece + i for i in even]
+    columns: list[list[ir.Value]] = []  # of each place in a piece: the vectors, by the piece that the column stood in
+    for place in range(piece):
+        block = [group[place] for group in groups]
+        for _ in range(int(math.log2(pieces))):
+            pairs = list(zip(block[::2], block[1::2], strict=True))
+            block = [_shuffle(a, b, mask) for mask in (even, odd) for a, b in pairs]
+        columns.append(block)
+    return [columns[s % piece][s // piece] for s in range(n)]
+
+
+def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
+    return vector.ShuffleOp(a, b, list(mask)).result
