@@ -19,6 +19,7 @@ class Cpu:
     l1: int = 32 << 10
     l2: int = 1 << 20
     bf16_dot: bool = False  # vdpbf16ps
+    int8_dot: bool = False  # vpdpbusd and vpdpwssd on whole registers
 
     def lanes(self, element_bytes: int) -> int:
         """Elements in one vector register."""
@@ -29,7 +30,7 @@ def cpu_of(features: str) -> Cpu:
     """The CPU that LLVM's feature string describes; AArch64 has none of these names and 128-bit vectors."""
     has = {name[1:] for name in features.split(",") if name.startswith("+")}
     if "avx512f" in has and "avx512vl" in has:
-        return Cpu(64, 32, bf16_dot="avx512bf16" in has)
+        return Cpu(64, 32, bf16_dot="avx512bf16" in has, int8_dot="avx512vnni" in has)
     if "avx2" in has:
         return Cpu(32, 16)
     return Cpu(16, 32 if "neon" in has else 16)

@@ -11,7 +11,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import EXTENT, SETUP, i64
+from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, SETUP, i64
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class KernelMarkParallel(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for function in op.regions[0].blocks[0].operations:
-            if KERNEL in function.operation.attributes:
+            if KERNEL in function.operation.attributes and RANGE not in function.operation.attributes:
                 extent = common_extent(function.operation)
                 if extent is not None:
                     function.operation.attributes[EXTENT] = i64(extent)

@@ -18,6 +18,7 @@ from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 EXTENT = "kernel.extent"  # how many steps the outermost loops of a splittable kernel have
 WORK = "kernel.work"  # innermost loop steps of the whole kernel, roughly: what decides whether splitting pays
+RANGE = "kernel.range"  # marks a kernel whose last two arguments are begin and end already
 SETUP = (
     "arith.",
     "memref.alloc",
@@ -44,8 +45,32 @@ class KernelParallel(Pass):
                 split(function.operation)
 
 
+def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: int, work: int) -> None:
+    """Let a kernel that was written for the steps begin .. end take them as its last two arguments.
+
+    begin, end: constants that stand for them so far; work: instructions of all steps, roughly.
+    """
+    block = function.regions[0].blocks[0]
+    for constant in (begin, end):
+        argument = block.add_argument(ir.IndexType.get(), function.location)
+        constant.replace_all_uses_with(argument)
+        constant.owner.operation.erase()
+    set_inputs(function)
+    function.attributes[RANGE] = ir.UnitAttr.get()
+    function.attributes[EXTENT], function.attributes[WORK] = i64(extent), i64(work)
+
+
+def set_inputs(function: ir.Operation) -> None:
+    """Make a function's type that of its arguments."""
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+
+
 def split(function: ir.Operation) -> None:
     """Bound the outermost loops of a splittable kernel by two new arguments; note the work of any kernel."""
+    if RANGE in function.attributes:
+        return
     function.attributes[WORK] = i64(min(_work(function.regions[0].blocks[0]), 2**62))
     block = function.regions[0].blocks[0]
     operations = [o.operation for o in block.operations]
@@ -71,9 +96,7 @@ def split(function: ir.Operation) -> None:
                 low, last = arith.muli(begin, loop.operands[2]), arith.muli(end, loop.operands[2])
                 high = arith.minsi(last, loop.operands[1])
         loop.operands[0], loop.operands[1] = low, high
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    new = ir.FunctionType.get([*old.inputs, index, index], old.results)
-    function.attributes["function_type"] = ir.TypeAttr.get(new)
+    set_inputs(function)
     function.attributes[EXTENT] = i64(extent)
 
 

@@ -14,6 +14,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, linalg, memref
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernel_parallel import RANGE, set_inputs
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH
 
 STACK_BYTES = 1024  # an allocation up to this size may live on the stack
@@ -55,10 +56,14 @@ def place_allocations(function: ir.Operation) -> None:
             scratch.append(size)
         alloc.results[0].replace_all_uses_with(new)
         alloc.erase()
+    if scratch and RANGE in function.attributes:
+        place = len(block.arguments) - len(scratch) - 2
+        for bound in (block.arguments[place], block.arguments[place + 1]):  # the bounds stay last
+            bound.replace_all_uses_with(block.add_argument(bound.type, function.location))
+        for _ in range(2):
+            block.erase_argument(place)
     if scratch:
-        old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-        inputs = [a.type for a in block.arguments]
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+        set_inputs(function)
     function.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get(scratch)
 
 

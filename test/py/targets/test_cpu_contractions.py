@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import stablehlo_py
+from stablehlo_py.targets.cpu import codegen
 
+AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"
 DTYPES = {
     "f32": np.float32,
     "f64": np.float64,
@@ -21,6 +23,16 @@ DTYPES = {
 }
 # relative to the largest element of the result
 TOLERANCE = {"f32": 5e-6, "f64": 1e-13, "bf16": 1e-2, "f16": 2e-3}
+
+
+@pytest.fixture(params=["host", "avx2"])
+def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Code for this machine, and for one that has half as many vector registers of half the size."""
+    if request.param == "avx2":
+        if "+avx512f" not in codegen.host()[1]:
+            pytest.skip("the host has no more than AVX2 itself")
+        monkeypatch.setattr(codegen, "host", lambda: ("x86-64-v3", AVX2))
+    return request.param
 
 
 def program(a: tuple[int, ...], b: tuple[int, ...], dims: str, result: tuple[int, ...], element: str, out: str) -> str:
@@ -81,8 +93,12 @@ ORDERS = list(itertools.product((False, True), repeat=2))
         (9, 1030, 64),  # several chunks of columns
         (400, 24, 700),  # several blocks of rows
         (100, 90, 1),  # an outer product
+        (13, 700, 40),  # few rows, whose panels are packed one at a time
+        (300, 70, 600),  # rows are shared among threads
+        (53, 17, 1031),  # primes
     ],
 )
+@pytest.mark.usefixtures("cpu")
 def test_every_order_and_edge(m: int, n: int, k: int, left: bool, right: bool) -> None:
     product(m, n, k, "f32", "f32", left=left, right=right)
 
@@ -90,12 +106,75 @@ def test_every_order_and_edge(m: int, n: int, k: int, left: bool, right: bool) -
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 @pytest.mark.parametrize(
     ("element", "out"),
-    [("f64", "f64"), ("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("i8", "i32"), ("ui8", "ui32")],
+    [("f64", "f64"), ("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("i8", "i32"), ("ui8", "i32"), ("ui8", "ui32")],
 )
-def test_element_types(element: str, out: str, left: bool, right: bool) -> None:
+@pytest.mark.parametrize(("m", "n", "k"), [(33, 47, 600), (16, 64, 64), (300, 33, 2051), (9, 10, 3)])
+@pytest.mark.usefixtures("cpu")
+def test_element_types(m: int, n: int, k: int, element: str, out: str, left: bool, right: bool) -> None:
     if out == "ui32":
         DTYPES["ui32"] = np.uint32
-    product(33, 47, 600, element, out, left=left, right=right)
+    product(m, n, k, element, out, left=left, right=right)
+
+
+def result(a: np.ndarray, b: np.ndarray, element: str, out: str, *, threads: int = 1) -> np.ndarray:
+    """a @ b as the CPU target computes it, for (m, k) and (k, n) or a batch of them."""
+    dims = "contracting_dims = [1] x [0]"
+    if a.ndim == 3:
+        dims = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+    text = program(a.shape, b.shape, dims, (*a.shape[:-1], b.shape[-1]), element, out)
+    return stablehlo_py.compile(text, cache=False, options=stablehlo_py.Options(threads=threads))(a, b)[0]
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "i8"])
+@pytest.mark.parametrize("shape", [(1, 512, 300, 260), (1, 150, 1100, 1500), (3, 200, 200, 300), (5, 400, 90, 700)])
+def test_threads_change_no_bit(shape: tuple[int, int, int, int], element: str) -> None:
+    batch, m, n, k = shape
+    left, right = ((m, k), (k, n)) if batch == 1 else ((batch, m, k), (batch, k, n))
+    a, b = operands(element, left, right)
+    out = "i32" if element == "i8" else element
+    first = result(a, b, element, out)
+    for threads in (2, 3, 7):
+        np.testing.assert_array_equal(result(a, b, element, out, threads=threads).view(np.uint8), first.view(np.uint8))
+
+
+# --- bf16: the instruction that takes subnormal numbers for zeros is used only where there are none
+
+
+def bf16(x: np.ndarray) -> np.ndarray:
+    return x.astype(ml_dtypes.bfloat16)
+
+
+def test_bf16_has_the_bits_of_sums_in_f32() -> None:
+    """The same mantissas at exponents that the instruction must not see give the same sums, scaled."""
+    a, b = operands("bf16", (40, 900), (900, 50))
+    small = np.float32(2.0**-60), np.float32(2.0**-40)
+    got = result(a, b, "bf16", "f32")
+    low = result(bf16(a.astype(np.float32) * small[0]), bf16(b.astype(np.float32) * small[1]), "bf16", "f32")
+    np.testing.assert_array_equal(low.astype(np.float64), got.astype(np.float64) * 2.0**-100)
+
+
+def test_subnormal_bf16_are_numbers() -> None:
+    a, b = np.zeros((20, 70), np.float32), np.zeros((70, 40), np.float32)
+    a[3, 11], b[11, :] = 2.0**-130, 2.0**100
+    got = result(bf16(a), bf16(b), "bf16", "f32")
+    want = np.zeros((20, 40), np.float32)
+    want[3] = 2.0**-30
+    np.testing.assert_array_equal(got, want)
+
+
+def test_subnormal_sums_of_bf16_are_kept() -> None:
+    a, b = np.full((20, 70), 2.0**-70), np.full((70, 40), 2.0**-66)
+    got = result(bf16(a), bf16(b), "bf16", "f32")
+    np.testing.assert_array_equal(got, np.full((20, 40), 70 * 2.0**-136, np.float32))
+
+
+def test_bf16_zeros_infinities_and_nan() -> None:
+    a, b = operands("bf16", (20, 40), (40, 33))
+    a[3, 5], a[7, 1], a[9] = np.inf, np.nan, 0
+    got = result(a, b, "bf16", "f32")
+    assert np.isinf(got[3]).all()
+    assert np.isnan(got[7]).all()
+    np.testing.assert_array_equal(got[9], np.zeros(33, np.float32))
 
 
 def test_bytes_at_their_extremes_are_exact() -> None:

@@ -37,6 +37,19 @@ def minimum(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     return arith.minsi(index(a), index(b))
 
 
+def maximum(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return arith.maxsi(index(a), index(b))
+
+
+def ceil_divided(a: int | ir.Value, b: int) -> int | ir.Value:
+    """a / b for a >= 0, rounded up."""
+    if isinstance(a, int):
+        return -(-a // b)
+    return a if b == 1 else arith.divui(arith.addi(a, index(b - 1)), index(b))
+
+
 def subtract(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     if isinstance(a, int) and isinstance(b, int):
         return a - b
@@ -133,9 +146,11 @@ class Vectors:
         """The first `count` lanes."""
         if isinstance(count, int):
             return first_lanes(self.lanes, count)
-        ty = ir.VectorType.get([self.lanes], ir.IndexType.get())
-        numbers = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), i) for i in range(self.lanes)], ty)
-        return arith.cmpi(arith.CmpIPredicate.slt, arith.ConstantOp(ty, numbers).result, vector.broadcast(ty, count))
+        i32 = ir.IntegerType.get_signless(32)
+        ty = ir.VectorType.get([self.lanes], i32)
+        numbers = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, i) for i in range(self.lanes)], ty)
+        limit = vector.broadcast(ty, arith.index_cast(i32, count))
+        return arith.cmpi(arith.CmpIPredicate.slt, arith.ConstantOp(ty, numbers).result, limit)
 
     def masked_load(self, source: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value) -> ir.Value:
         """The first `count` elements, zeros behind them."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablehlo_py.mlir import arith, ir, vector
-from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu import nest, packing
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
@@ -60,10 +60,11 @@ def _axpy(of: Product) -> None:
             for step in range(depth):
                 k = add(k0, step)
                 row = [
-                    of.fetch(of.b, of.at(of.b_labels, k=k, n=add(n, w * lanes)), lanes_of(w)) for w in range(vectors)
+                    packing.fetch(of, of.b, of.at(of.b_labels, k=k, n=add(n, w * lanes)), of.lanes, lanes_of(w))
+                    for w in range(vectors)
                 ]
                 for r in range(of.m):
-                    factor = of.vectors.splat(of.convert(nest.load(of.a, of.at(of.a_labels, m=r, k=k))))
+                    factor = of.vectors.splat(nest.load(of.a, of.at(of.a_labels, m=r, k=k)))
                     for w in range(vectors):
                         sums[r, w] = vector.fma(factor, row[w], sums[r, w])
             for (r, w), total in sums.items():
@@ -122,8 +123,10 @@ def _dots(of: Product) -> None:
         places = [(r, j) for r in range(of.m) for j in range(count)]
 
         def step(k: int | ir.Value, sums: list[ir.Value], left: int) -> list[ir.Value]:
-            left_rows = [of.fetch(of.a, of.at(of.a_labels, m=r, k=k), left) for r in range(of.m)]
-            right_rows = [of.fetch(of.b, of.at(of.b_labels, n=add(n0, j), k=k), left) for j in range(count)]
+            left_rows = [packing.fetch(of, of.a, of.at(of.a_labels, m=r, k=k), of.lanes, left) for r in range(of.m)]
+            right_rows = [
+                packing.fetch(of, of.b, of.at(of.b_labels, n=add(n0, j), k=k), of.lanes, left) for j in range(count)
+            ]
             return [vector.fma(left_rows[r], right_rows[j], s) for (r, j), s in zip(places, sums, strict=True)]
 
         sums = [of.vectors.zero()] * len(places)
@@ -133,7 +136,7 @@ def _dots(of: Product) -> None:
             sums = step(whole, sums, of.k - whole)
         for (r, j), total in zip(places, sums, strict=True):
             where = of.at(of.c_labels, m=r, n=add(n0, j))
-            value = vector.reduction(of.work, vector.CombiningKind.ADD, total)
+            value = vector.reduction(of.form.sums, vector.CombiningKind.ADD, total)
             if of.accumulate:
                 value = arith.addf(nest.load(of.c, where), value)
             nest.store(value, of.c, where)

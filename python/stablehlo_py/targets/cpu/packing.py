@@ -1,0 +1,159 @@
+"""Blocks of both operands of a product, copied in the order in which register tiles read them.
+
+rhs: panels of NR columns, a row of NR lanes for each step of k. lhs as (m, k): rows as they are, padded; lhs as (k, m):
+tiles of MR columns, like panels. What lies past an edge is zero or never read into a result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.targets.cpu import nest, product_forms
+from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+
+if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
+
+Index = int | ir.Value
+Notes = list[ir.Value]
+
+
+def pack_rhs(of: Product, slot: Index, j: Index) -> None:
+    """The panel of columns from j, and what is noted of it."""
+    base = multiply(slot, of.packed_steps * of.nr)
+    noted = _columns(of, "rhs", base, j, of.nr) if of.b_labels[-1] == "n" else _squares(of, base, j)
+    if of.form.offsets:
+        for w, total in enumerate(noted):
+            of.sums.store(total, of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)])
+    elif of.form.is_small_float:
+        nest.store(product_forms.exponent(noted[0]), of.noted_b, [multiply(slot, of.nr)])
+
+
+def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
+    """Tiles t0 .. t1 of rows, and what is noted of them."""
+    noted = _begin(of, "lhs")
+    if of.a_labels[-1] == "k":
+        noted = _rows(of, multiply(t0, of.mr), nest.minimum(multiply(t1, of.mr), of.m), noted)
+    else:
+
+        def tile(t: ir.Value, *noted: ir.Value) -> Notes:
+            base = multiply(nest.subtract(t, t0), of.packed_steps * of.a_width)
+            return _columns(of, "lhs", base, multiply(t, of.mr), of.a_width, list(noted))
+
+        noted = nest.loop(t0, t1, 1, tile, noted)
+    if of.form.is_small_float:
+        nest.store(product_forms.exponent(noted[0]), of.noted_a, [0])
+
+
+def _columns(of: Product, side: str, base: Index, start: Index, width: int, noted: Notes | None = None) -> Notes:
+    """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
+    source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
+    target = of.packed_a if side == "lhs" else of.packed_b
+    parts = range(0, width, of.lanes)
+    counts: list[Index] = [0 if extent % width == 0 else lanes_left(of, extent, add(start, w)) for w in parts]
+
+    def row(step: ir.Value, *noted: ir.Value) -> Notes:
+        found = list(noted)
+        for number, w in enumerate(parts):
+            rows = []
+            for g in range(of.group):
+                k, count = add(multiply(step, of.group), g), counts[number]
+                if g and of.k % of.group:
+                    inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(k), nest.index(of.depth))
+                    count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
+                where = of.at(labels, k=add(k, of.at_k), **{along: add(start, w)})
+                rows.append(fetch(of, source, where, of.lanes, count))
+            lanes = product_forms.rows_to_lanes(of.form, rows)
+            found = _note(of, side, lanes, found, number)
+            if side == "lhs":
+                lanes = product_forms.as_lhs(of.form, lanes)
+            of.vectors.store(lanes, target, [add(add(base, multiply(step, width)), w)])
+        return found
+
+    return nest.loop(0, of.steps, 1, row, _begin(of, side) if noted is None else noted)
+
+
+def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
+    """Rows start .. stop of lhs as (m, k)."""
+
+    def row(i: ir.Value, *noted: ir.Value) -> Notes:
+        def part(step: ir.Value, *noted: ir.Value) -> Notes:
+            where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
+            lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *_run(of, step)))
+            found = _note(of, "lhs", lanes, list(noted), 0)
+            place = add(multiply(nest.subtract(i, start), of.a_stride), step)
+            of.vectors.store(product_forms.as_lhs(of.form, lanes), of.packed_a, [place])
+            return found
+
+        return nest.loop(0, of.steps, of.lanes, part, noted)
+
+    return nest.loop(start, stop, 1, row, noted)
+
+
+def _squares(of: Product, base: Index, j: Index) -> Notes:
+    """A panel of rhs as (n, k): square blocks, transposed in registers."""
+
+    def column(w: Index, noted: Notes, number: int) -> Notes:
+        def square(step: ir.Value, *noted: ir.Value) -> Notes:
+            rows = []
+            for r in range(of.lanes):
+                n = add(add(j, w), r)
+                if of.n % of.nr:
+                    n = nest.minimum(n, of.n - 1)  # what is read twice is stored nowhere
+                where = of.at(of.b_labels, n=n, k=add(multiply(step, of.group), of.at_k))
+                rows.append(product_forms.run_to_lanes(of.form, fetch(of, of.b, where, *_run(of, step))))
+            found = list(noted)
+            for r, lanes in enumerate(nest.transpose(rows, of.vectors)):
+                found = _note(of, "rhs", lanes, found, number)
+                of.vectors.store(lanes, of.packed_b, [add(add(base, multiply(add(step, r), of.nr)), w)])
+            return found
+
+        return nest.loop(0, of.steps, of.lanes, square, noted)
+
+    noted = _begin(of, "rhs")
+    if of.form.offsets:  # sums of their own for each vector of columns
+        for number in range(of.width):
+            noted = column(number * of.lanes, noted, number)
+        return noted
+    if of.width == 1:
+        return column(0, noted, 0)
+    return nest.loop(0, of.nr, of.lanes, lambda w, *noted: column(w, list(noted), 0), noted)
+
+
+def _run(of: Product, step: ir.Value) -> tuple[int, Index]:
+    """The elements of one packed vector along k: how many there may be, and how many there are (0: all)."""
+    longest = of.lanes * of.group
+    if of.k % longest == 0:
+        return longest, 0
+    return longest, nest.minimum(longest, nest.subtract(of.depth, multiply(step, of.group)))
+
+
+def lanes_left(of: Product, extent: int, start: Index) -> Index:
+    """How many lanes of a vector from `start` are inside."""
+    return nest.maximum(nest.minimum(of.lanes, nest.subtract(extent, start)), 0)
+
+
+def fetch(of: Product, source: ir.Value, where: list[Index], elements: int, count: Index) -> ir.Value:
+    """A vector of an operand's elements as they are stored; `count` of them, 0 for all."""
+    stored = Vectors(of.source, elements)
+    if isinstance(count, int) and count in (0, elements):
+        return stored.load(source, where)
+    return stored.masked_load(source, where, count)
+
+
+# --- what is noted while packing: sums of columns of signed bytes, the smallest magnitude of bf16 ------------------------
+
+
+def _begin(of: Product, side: str) -> Notes:
+    if of.form.offsets and side == "rhs":
+        return [of.sums.zero()] * of.width
+    return [product_forms.no_magnitude(of.form)] if of.form.is_small_float else []
+
+
+def _note(of: Product, side: str, lanes: ir.Value, noted: Notes, number: int) -> Notes:
+    if of.form.offsets and side == "rhs":
+        noted[number] = product_forms.sums_of_lanes(of.form, lanes, noted[number])
+    elif of.form.is_small_float:
+        noted[0] = product_forms.smaller_magnitude(of.form, lanes, noted[0])
+    return noted

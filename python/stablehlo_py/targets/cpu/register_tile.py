@@ -1,0 +1,183 @@
+"""One register tile of a product: MR x NR sums over a block of k, and what becomes of them.
+
+    for each step of k:  load NR lanes of rhs;  for each row: broadcast a lane of lhs, multiply and add
+
+A tile inside the result goes there from the registers. One at an edge, or with something to be done to it, goes to a
+buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stablehlo_py.mlir import arith, ir, scf
+from stablehlo_py.targets.cpu import nest, product_forms
+from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.packing import Index, lanes_left
+
+if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
+    from stablehlo_py.targets.cpu.epilogue import Epilogue
+
+
+def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
+    """Rows of C from i, columns from j; t: which tile of the packed block of lhs, slot: which panel of rhs."""
+    sums = _sums(of, t, slot)
+    ragged = of.m % of.mr or of.n % of.nr
+    if of.epilogue is not None:
+        _by_rows(of, sums, i, j)
+    elif not ragged:
+        _whole(of, sums, i, j)
+    else:
+        inside = [
+            arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
+            for start, size, extent in ((i, of.mr, of.m), (j, of.nr, of.n))
+            if extent % size
+        ]
+        whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
+        nest.when(whole, lambda: _whole(of, sums, i, j), lambda: _by_rows(of, sums, i, j))
+
+
+# --- sums over k -----------------------------------------------------------------------------------------------------------
+
+
+def _sums(of: Product, t: Index, slot: Index) -> list[ir.Value]:
+    """The sums of the tile over one block of k, in registers, row after row."""
+    a_place, b_place = _places(of, t, slot)
+    zero = of.sums.zero()
+    begin = [zero] * of.width
+    if of.form.offsets:
+        wide = [of.sums.load(of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)]) for w in range(of.width)]
+        shift = of.sums.splat(arith.constant(of.form.sums, 7))
+        begin = [arith.subi(zero, arith.shli(column, shift)) for column in wide]
+
+    def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+        row = [of.vectors.load(of.packed_b, [b_place(k, w)]) for w in range(of.width)]
+        results = []
+        for r in range(of.mr):
+            factor = of.vectors.splat(nest.load(of.packed_a, [a_place(k, r)]))
+            for w in range(of.width):
+                results.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
+        return results
+
+    def fast() -> list[ir.Value]:
+        return nest.loop(0, of.steps, 1, step, begin * of.mr)
+
+    if not of.form.is_small_float:
+        return fast()
+    return _checked(of, t, slot, fast)
+
+
+def _places(of: Product, t: Index, slot: Index) -> tuple[Callable[..., Index], Callable[..., Index]]:
+    """Where step k of a tile finds row r of lhs, and vector w of rhs."""
+    b_base = multiply(slot, of.packed_steps * of.nr)
+    if of.a_labels[-1] == "k":
+        a_base = multiply(t, of.mr * of.a_stride)
+        a_place = lambda k, r: add(add(a_base, k), multiply(r, of.a_stride))  # noqa: E731
+    else:
+        a_base = multiply(t, of.packed_steps * of.a_width)
+        a_place = lambda k, r: add(add(a_base, multiply(k, of.a_width)), r)  # noqa: E731
+    return a_place, lambda k, w: add(add(b_base, multiply(k, of.nr)), w * of.lanes)
+
+
+def _checked(of: Product, t: Index, slot: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
+    """Sums of bf16: by the instruction where it is exact, else row by row in f32."""
+    a_place, b_place = _places(of, t, slot)
+    exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
+    count = of.mr * of.width
+    branch = scf.IfOp(exact, [of.sums.type] * count, has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.yield_(fast())
+    with ir.InsertionPoint(branch.else_block):
+
+        def row(r: ir.Value) -> None:
+            def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+                factor = of.vectors.splat(nest.load(of.packed_a, [a_place(k, r)]))
+                return [
+                    product_forms.multiply_add_in_f32(
+                        factor, of.vectors.load(of.packed_b, [b_place(k, w)]), total, of.lanes
+                    )
+                    for w, total in enumerate(sums)
+                ]
+
+            for w, total in enumerate(nest.loop(0, of.steps, 1, step, [of.sums.zero()] * of.width)):
+                of.sums.store(total, of.tile_of_c, [add(multiply(r, of.nr), w * of.lanes)])
+
+        nest.loop(0, of.mr, 1, row)
+        scf.yield_([of.sums.load(of.tile_of_c, [v * of.lanes]) for v in range(count)])
+    return list(branch.results_)
+
+
+# --- to the result -----------------------------------------------------------------------------------------------------
+
+
+def _whole(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
+    """A tile inside the result, from the registers."""
+    stored = Vectors(of.result, of.lanes)
+    for number, total in enumerate(sums):
+        r, w = divmod(number, of.width)
+        where = of.at(of.c_labels, m=add(i, r), n=add(j, w * of.lanes))
+        value = _as_result(of, total)
+        if of.accumulate or of.first is not True:
+            value = _plus_earlier(of, value, stored.load(of.c, where))
+        stored.store(value, of.c, where)
+
+
+def _by_rows(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
+    """A tile by way of its buffer."""
+    for number, total in enumerate(sums):
+        of.sums.store(total, of.tile_of_c, [number * of.lanes])
+    stored = Vectors(of.result, of.lanes)
+    after = of.epilogue
+
+    def row(r: ir.Value) -> None:
+        def part(column: Index) -> None:
+            n = add(j, column)
+            count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, n)
+            where = of.at(of.c_labels, m=add(i, r), n=n)
+            value = _as_result(of, of.sums.load(of.tile_of_c, [add(multiply(r, of.nr), column)]))
+            if of.accumulate or of.first is not True:
+                value = _plus_earlier(of, value, _load(stored, of.c, where, count))
+            if after is None:
+                _store(stored, value, of.c, where, count)
+                return
+
+            def finish(after: Epilogue = after) -> None:
+                target = Vectors(after.element, of.lanes)
+                _store(target, after.apply(value, of.lanes), after.target, where, count)
+
+            nest.when(of.last, finish, lambda: _store(stored, value, of.c, where, count))
+
+        nest.once_or_loop(of.nr, of.lanes, part)
+
+    nest.loop(0, nest.minimum(of.mr, nest.subtract(of.m, i)) if of.m % of.mr else of.mr, 1, row)
+
+
+def _as_result(of: Product, total: ir.Value) -> ir.Value:
+    """Sums of small integers in f32 are exact, and integers in the result."""
+    stored = Vectors(of.result, of.lanes)
+    if total.type == stored.type:
+        return total
+    return arith.fptosi(stored.type, total)
+
+
+def _plus_earlier(of: Product, value: ir.Value, earlier: ir.Value) -> ir.Value:
+    """The sum over this block and those before it; in the first block, the result holds nothing yet."""
+    stored = Vectors(of.result, of.lanes)
+    if not of.accumulate and of.first is not False:
+        earlier = arith.select(of.first, stored.zero(), earlier)
+    return (arith.addf if isinstance(of.result, ir.FloatType) else arith.addi)(earlier, value)
+
+
+def _load(stored: Vectors, source: ir.Value, where: list[Index], count: Index) -> ir.Value:
+    if isinstance(count, int) and not count:
+        return stored.load(source, where)
+    return stored.masked_load(source, where, count)
+
+
+def _store(stored: Vectors, value: ir.Value, target: ir.Value, where: list[Index], count: Index) -> None:
+    if isinstance(count, int) and not count:
+        stored.store(value, target, where)
+    else:
+        stored.masked_store(value, target, where, count)
