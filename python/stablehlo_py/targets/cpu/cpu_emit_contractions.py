@@ -78,8 +78,8 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
         o.operation in own or o.operation.name.startswith(SETUP) for o in function.regions[0].blocks[0].operations
     )
     with ir.InsertionPoint(place), generic.location:
-        if skinny.suits(product):
-            product.each_of_batch(lambda: skinny.emit_batch(product))
+        if skinny.suits(product) and not skinny.is_axpy(product):
+            product.each_of_batch(lambda: skinny.emit_dots(product))
         else:
             begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
             product.emit(begin, end)
@@ -160,9 +160,16 @@ class Product:
         self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
 
     @property
+    def steps_of_one(self) -> int:
+        """Steps into which the work of one batch element can be cut."""
+        if skinny.suits(self):
+            return skinny.tiles(self)
+        return self.tiles if self.by_rows else self.panels
+
+    @property
     def extent(self) -> int:
         """Steps into which the work can be cut."""
-        return self.batch * (self.tiles if self.by_rows else self.panels)
+        return self.batch * self.steps_of_one
 
     @property
     def work(self) -> int:
@@ -173,6 +180,26 @@ class Product:
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         """The steps begin .. end of the product."""
+        if not skinny.suits(self):
+            self.make_buffers()
+        one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
+        if self.batch == 1:
+            self.at_batch = 0
+            one(begin, end)
+            return
+        each = self.steps_of_one
+
+        def batch(b: ir.Value) -> None:
+            self.at_batch = b
+            start = arith.muli(b, nest.index(each))
+            low = arith.maxsi(arith.subi(begin, start), nest.index(0))
+            one(low, arith.minsi(arith.subi(end, start), nest.index(each)))
+
+        first = arith.divui(begin, nest.index(each))
+        nest.loop(first, arith.ceildivui(end, nest.index(each)), 1, batch)
+
+    def make_buffers(self) -> None:
+        """What is packed, noted, and finished row by row."""
         form = self.form
         self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
         per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
@@ -180,20 +207,6 @@ class Product:
         self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)
         self.noted_a = nest.scratch([1], ir.IntegerType.get_signless(32))
         self.noted_b = nest.scratch([self.chunk_panels * self.nr], ir.IntegerType.get_signless(32))
-        if self.batch == 1:
-            self.at_batch = 0
-            self.region(begin, end)
-            return
-        each = self.tiles if self.by_rows else self.panels
-
-        def batch(b: ir.Value) -> None:
-            self.at_batch = b
-            start = arith.muli(b, nest.index(each))
-            low = arith.maxsi(arith.subi(begin, start), nest.index(0))
-            self.region(low, arith.minsi(arith.subi(end, start), nest.index(each)))
-
-        first = arith.divui(begin, nest.index(each))
-        nest.loop(first, arith.ceildivui(end, nest.index(each)), 1, batch)
 
     def each_of_batch(self, body: Callable[[], None]) -> None:
         """The body once for each element of the batch, each apart from the others."""

@@ -125,6 +125,11 @@ def store(value: ir.Value, target: ir.Value, indices: Sequence[int | ir.Value]) 
     memref.store(value, target, [index(i) for i in indices])
 
 
+def prefetch(source: ir.Value, indices: Sequence[int | ir.Value]) -> None:
+    """Ask for a cache line that is read before long."""
+    memref.prefetch(source, [index(i) for i in indices], is_write=False, locality_hint=2, is_data_cache=True)
+
+
 @dataclass(frozen=True)
 class Vectors:
     """Vectors of one element type and one width."""

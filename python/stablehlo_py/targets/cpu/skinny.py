@@ -1,9 +1,9 @@
 """Matrix products with few rows of lhs: rhs is read once, so it is not packed.
 
-rhs as (k, n), the axpy form: eight rows of rhs at a time are streams, the result stays in a near cache.
+rhs as (k, n), the axpy form: eight rows of rhs at a time are streams, the result stays in a near cache. While they are
+read, the same columns of the next eight are asked for; the hardware follows a row, and no further than its share of it.
 
-    for each share of the columns:                    parallel
-      for k0 in steps of 8:  for n in steps of a tile:  C[:, n] += sum over 8 of A[:, k] x B[k, n]
+    for k0 in steps of 8:  for n in steps of a tile:  C[:, n] += sum over 8 of A[:, k] x B[k, n]
 
 rhs as (n, k), the dot form: partial sums in vectors along k, added up in the end.
 
@@ -15,17 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablehlo_py.mlir import arith, ir, vector
-from stablehlo_py.targets.cpu import nest, packing
+from stablehlo_py.targets.cpu import nest, packing, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.packing import Index
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
 
-SPLIT = 8  # parts of the columns at most
-SHORTEST = 2048  # columns of a part: rows of rhs are read in pieces of this, and short ones starve the prefetcher
-SPLIT_WORK = 1 << 18  # elements of rhs from which splitting pays
 STREAMS = 8  # rows of rhs read at a time: as many as the hardware prefetcher follows
+SUMS = 16  # vectors of the result in registers
 ROWS_OF_DOTS = 4  # columns of the result whose partial sums are in registers at a time
 
 
@@ -36,93 +35,87 @@ def suits(product: Product) -> bool:
     return product.m <= (2 if product.b_labels[-1] == "k" else 8)
 
 
-def emit_batch(product: Product) -> None:
-    """The whole product of one batch element."""
-    (_axpy if product.b_labels[-1] == "n" else _dots)(product)
+def is_axpy(product: Product) -> bool:
+    return product.b_labels[-1] == "n"
 
 
-def _axpy(of: Product) -> None:
+# --- the axpy form ---------------------------------------------------------------------------------------------------------
+
+
+def tile_columns(of: Product) -> int:
+    """Columns of the result in registers."""
+    return max(1, min(8, SUMS // of.m, -(-of.n // of.lanes))) * of.lanes
+
+
+def tiles(of: Product) -> int:
+    return -(-of.n // tile_columns(of))
+
+
+def emit_axpy(of: Product, begin: Index, end: Index) -> None:
+    """Tiles begin .. end of the columns of one batch element."""
+    size = tile_columns(of)
+    whole = of.n // size
+
+    def rows(k0: Index) -> None:
+        of.at_k, of.depth = k0, nest.minimum(STREAMS, nest.subtract(of.k, k0))
+        of.first = nest.equal(k0, 0)
+        if whole:
+            nest.loop(begin, nest.minimum(end, whole), 1, lambda t: _tile(of, multiply(t, size), size, masked=False))
+        if of.n % size:
+            nest.when(nest.equal(end, whole + 1), lambda: _tile(of, whole * size, of.n - whole * size, masked=True))
+
+    nest.once_or_loop(of.k, STREAMS, rows)
+
+
+def _tile(of: Product, n: Index, count: int, *, masked: bool) -> None:
+    """`count` columns of C from n, over eight rows of rhs."""
     lanes = of.lanes
-    width = max(1, min(4, (of.registers - 4) // (of.m + 1)))
+    parts = range(0, count, lanes)
+    counts = {w: count - w if masked and count - w < lanes else 0 for w in parts}
+    places = [(r, w) for r in range(of.m) for w in parts]
+    target = Vectors(of.result, lanes)
+    start = []
+    for r, w in places:
+        where = of.at(of.c_labels, m=r, n=add(n, w))
+        if of.first is True and not of.accumulate:
+            start.append(target.zero())
+            continue
+        earlier = target.masked_load(of.c, where, counts[w]) if counts[w] else target.load(of.c, where)
+        fresh = not of.accumulate and of.first is not False
+        start.append(arith.select(of.first, target.zero(), earlier) if fresh else earlier)
 
-    def block(k0: int | ir.Value, depth: int, *, first: bool) -> None:
-        def columns(n: int | ir.Value, vectors: int, left: int) -> None:
-            tile = [(r, w) for r in range(of.m) for w in range(vectors)]
+    def step(at: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+        k = add(at, of.at_k)
+        if of.k > STREAMS:
+            later = nest.minimum(add(k, STREAMS), of.k - 1)
+            for w in parts:
+                nest.prefetch(of.b, of.at(of.b_labels, k=later, n=add(n, w)))
+        row = {}
+        for w in parts:
+            stored = packing.fetch(of, of.b, of.at(of.b_labels, k=k, n=add(n, w)), lanes, counts[w])
+            row[w] = product_forms.widened(of.form, stored)
+        factors = [of.vectors.splat(nest.load(of.a, of.at(of.a_labels, m=r, k=k))) for r in range(of.m)]
+        return [vector.fma(factors[r], row[w], total) for (r, w), total in zip(places, sums, strict=True)]
 
-            def lanes_of(w: int) -> int:
-                return left if left and w == vectors - 1 else 0
-
-            sums = {}
-            for r, w in tile:
-                sums[r, w] = (
-                    of.vectors.zero() if first else _load(of, of.c, of.c_labels, r, add(n, w * lanes), lanes_of(w))
-                )
-            for step in range(depth):
-                k = add(k0, step)
-                row = [
-                    packing.fetch(of, of.b, of.at(of.b_labels, k=k, n=add(n, w * lanes)), of.lanes, lanes_of(w))
-                    for w in range(vectors)
-                ]
-                for r in range(of.m):
-                    factor = of.vectors.splat(nest.load(of.a, of.at(of.a_labels, m=r, k=k)))
-                    for w in range(vectors):
-                        sums[r, w] = vector.fma(factor, row[w], sums[r, w])
-            for (r, w), total in sums.items():
-                where = of.at(of.c_labels, m=r, n=add(n, w * lanes))
-                if lanes_of(w):
-                    of.vectors.masked_store(total, of.c, where, lanes_of(w))
-                else:
-                    of.vectors.store(total, of.c, where)
-
-        if parts:
-            first_tile, last_tile = parts
-            nest.loop(multiply(first_tile, tile_n), multiply(last_tile, tile_n), tile_n, lambda n: columns(n, width, 0))
-        elif whole:
-            nest.loop(0, whole, tile_n, lambda n: columns(n, width, 0))
-        if of.n > whole:
-            rest = of.n - whole
-            columns(whole, -(-rest // lanes), rest % lanes)
-
-    def blocks() -> None:
-        """All of k, for the columns of `parts`."""
-        first = min(STREAMS, of.k)
-        block(0, first, first=not of.accumulate)
-        most = (of.k - first) // STREAMS * STREAMS
-        if most:
-            nest.loop(first, first + most, STREAMS, lambda k: block(k, STREAMS, first=False))
-        if of.k > first + most:
-            block(first + most, of.k - first - most, first=False)
-
-    tile_n = width * lanes
-    whole = of.n // tile_n * tile_n
-    tiles = of.n // tile_n
-    parts: tuple[int | ir.Value, int | ir.Value] | None = None
-    share = max(-(-tiles // SPLIT), SHORTEST // tile_n)
-    if of.batch > 1 or whole != of.n or tiles <= share or of.n * of.k < SPLIT_WORK:
-        blocks()
-        return
-
-    def part(t: ir.Value) -> None:
-        nonlocal parts
-        parts = (t, nest.minimum(add(t, share), tiles))
-        blocks()
-
-    nest.loop(0, tiles, share, part, parallel=PARALLEL_LOOP)
+    for (r, w), total in zip(places, nest.loop(0, of.depth, 1, step, start), strict=True):
+        where = of.at(of.c_labels, m=r, n=add(n, w))
+        if counts[w]:
+            target.masked_store(total, of.c, where, counts[w])
+        else:
+            target.store(total, of.c, where)
 
 
-def _load(of: Product, source: ir.Value, labels: str, r: int, n: int | ir.Value, count: int) -> ir.Value:
-    where = of.at(labels, m=r, n=n)
-    vectors = Vectors(of.result, of.lanes)
-    return vectors.masked_load(source, where, count) if count else vectors.load(source, where)
+# --- the dot form ----------------------------------------------------------------------------------------------------------
 
 
-def _dots(of: Product) -> None:
+def emit_dots(of: Product) -> None:
+    """The whole product of one batch element."""
     lanes, whole = of.lanes, of.k // of.lanes * of.lanes
 
-    def columns(n0: int | ir.Value, count: int) -> None:
+    def columns(n0: Index, count: int) -> None:
         places = [(r, j) for r in range(of.m) for j in range(count)]
 
-        def step(k: int | ir.Value, sums: list[ir.Value], left: int) -> list[ir.Value]:
+        def step(k: Index, sums: list[ir.Value], left: int) -> list[ir.Value]:
             left_rows = [packing.fetch(of, of.a, of.at(of.a_labels, m=r, k=k), of.lanes, left) for r in range(of.m)]
             right_rows = [
                 packing.fetch(of, of.b, of.at(of.b_labels, n=add(n0, j), k=k), of.lanes, left) for j in range(count)
