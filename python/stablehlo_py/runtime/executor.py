@@ -66,6 +66,7 @@ class Executor:
         self.program = program
         self.plan = plan or plan_memory(program)
         check_plan(program, self.plan)
+        self.kernel_addresses = tuple(kernel_addresses)
         self.owner, self.threads = owner, thread_count(threads)
         self.host_calls = tuple(host_calls)
         self.constants = [_aligned(constant_bytes(constant)) for constant in program.constants]

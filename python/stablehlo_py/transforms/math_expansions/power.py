@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from stablehlo_py.mlir import ir
 from stablehlo_py.ops.expression import Num, where
 from stablehlo_py.transforms.math_expansions.arithmetic import (
     F32,
     INFINITY,
+    NAN,
     Arithmetic,
     clamp,
     fast_two_sum,
@@ -22,12 +26,22 @@ from stablehlo_py.transforms.math_expansions.exponential import LN2_PARTS_64, ex
 from stablehlo_py.transforms.math_expansions.logarithm import log_of_split, split, split_any
 
 _POW_RANGE_32, _POW_RANGE_64 = 120.0, 760.0  # exp beyond is 0 or infinite in f32, f64
+# x ** n as products: at most two roundings more, and the same zeros, infinities and NaN as by the rules below
+_PRODUCTS: dict[float, Callable[[Num], Num]] = {
+    1.0: lambda x: x,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    4.0: lambda x: (x * x) * (x * x),
+    -1.0: lambda x: 1.0 / x,
+}
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 _CBRT_2, _CBRT_4 = 1.2599210498948732, 1.5874010519681996
 
 
 def pow(m: Arithmetic, x: Num, y: Num) -> Num:
     """x ** y by the rules of C99: 1 where y is 0 or x is 1, NaN for a negative finite x and a broken y."""
+    if (product := _PRODUCTS.get(_constant(y))) is not None:
+        return product(x)
     ty, single = x.type, format_of(x) is F32
     x, y = x.to_f64(), y.to_f64()
     size = abs(x)
@@ -40,6 +54,14 @@ def pow(m: Arithmetic, x: Num, y: Num) -> Num:
     broken = (x < 0.0) & (x > -INFINITY) & y.eq(y) & ~whole
     result = where(broken, nan_like(x), signed)
     return where(y.eq(0.0) | x.eq(1.0), 1.0, result).to(ty)
+
+
+def _constant(x: Num) -> float:
+    """The value of a constant; NaN for what is none."""
+    owner = x.value.owner
+    if not isinstance(owner, ir.OpView | ir.Operation) or owner.name != "arith.constant":
+        return NAN
+    return ir.FloatAttr(owner.attributes["value"]).value
 
 
 def _log_limits(size: Num, log: Num) -> Num:
