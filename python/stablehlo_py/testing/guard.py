@@ -84,4 +84,4 @@ def guarded_call(executable: Executable, arguments: Sequence[np.ndarray]) -> tup
 
 def _bytes(array: np.ndarray) -> np.ndarray:
     """The memory of a contiguous array, also of a type that numpy does not know by itself."""
-    return np.frombuffer((ctypes.c_uint8 * array.nbytes).from_address(address_of(array)), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * array.nbytes).from_address(address_of(array)))
