@@ -42,6 +42,12 @@ module {
       %1 = irdl.base "!builtin.tensor" 
       irdl.results(out: %1)
     }
+    irdl.operation @bitcast {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.operands(value: %0)
+      %1 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %1)
+    }
     irdl.operation @tiled_contract {
       %0 = irdl.base "!builtin.tensor" 
       %1 = irdl.base "!builtin.tensor" 
@@ -122,6 +128,19 @@ module {
       %4 = irdl.base "#builtin.affine_map" 
       irdl.attributes {"map" = %4}
     }
+    irdl.operation @dma_strided {
+      %0 = irdl.base @mxu::@ref 
+      %1 = irdl.base @mxu::@ref 
+      %2 = irdl.base @mxu::@semaphore 
+      %3 = irdl.base "!builtin.index" 
+      irdl.operands(source: %0, target: %1, semaphore: %2, indices: variadic %3)
+      %4 = irdl.base "#builtin.affine_map" 
+      %5 = irdl.base "#builtin.integer" 
+      %6 = irdl.base "#builtin.integer" 
+      %7 = irdl.base "#builtin.array" 
+      %8 = irdl.base "#builtin.integer" 
+      irdl.attributes {"map" = %4, "dim" = %5, "step" = %6, "count" = %7, "at" = %8}
+    }
     irdl.operation @view {
       %0 = irdl.base @mxu::@ref 
       %1 = irdl.base "!builtin.index" 
@@ -184,6 +203,23 @@ module {
       %0 = irdl.base @mxu::@ref 
       %1 = irdl.base @mxu::@ref 
       irdl.operands(source: %0, target: %1)
+    }
+    irdl.operation @place {
+      %0 = irdl.base @mxu::@ref 
+      %1 = irdl.base @mxu::@ref 
+      irdl.operands(source: %0, target: %1)
+      %2 = irdl.base "#builtin.array" 
+      irdl.attributes {"lanes" = %2}
+    }
+    irdl.operation @read_index {
+      %0 = irdl.base @mxu::@ref 
+      %1 = irdl.base "!builtin.index" 
+      irdl.operands(source: %0, indices: variadic %1)
+      %2 = irdl.base "#builtin.affine_map" 
+      %3 = irdl.base "#builtin.integer" 
+      irdl.attributes {"map" = %2, "limit" = %3}
+      %4 = irdl.base "!builtin.index" 
+      irdl.results(out: %4)
     }
     irdl.operation @vector {
       %0 = irdl.base @mxu::@ref 

@@ -13,9 +13,11 @@ last one is still in use; it changes when things happen, never what is computed.
 # How ext declares dialects is unknown to the type checker.
 # pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from stablehlo_py.core.types import TensorType
 from stablehlo_py.mlir import ext, ir
 
 SPACES = ("hbm", "cmem", "vmem", "smem")
@@ -53,7 +55,10 @@ class WeightsType(Mxu.Type, name="weights"):
 
 
 class ContractOp(Mxu.Operation, name="contract", traits=[ext.Pure]):
-    """[b,m,k] x [b,k,n] -> [b,m,n]; lhs_t and rhs_t say that an operand comes as [b,k,m] or [b,n,k]."""
+    """[b,m,k] x [b,k,n] -> [b,m,n]; lhs_t and rhs_t say that an operand comes as [b,k,m] or [b,n,k].
+
+    A right operand with a batch of 1 is the same for all of b.
+    """
 
     lhs: ext.Operand[ir.RankedTensorType]
     rhs: ext.Operand[ir.RankedTensorType]
@@ -90,6 +95,18 @@ class UnpadOp(Mxu.Operation, name="unpad", traits=[ext.Pure]):
         if len(small) != len(large) or any(a > b for a, b in zip(small, large, strict=True)):
             return _error(self, f"unpads {large} to {small}: no dimension may grow")
         return True
+
+
+class BitcastOp(Mxu.Operation, name="bitcast", traits=[ext.Pure]):
+    """An array in whole tiles seen with other leading dimensions: the same bytes in the same order."""
+
+    value: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        before, after = _shape(self.value.type), _shape(self.out.type)
+        same = math.prod(before) == math.prod(after) and before[-1:] == after[-1:]
+        return same or _error(self, f"sees {before} as {after}: the lanes must stay as they are")
 
 
 class TiledContractOp(Mxu.Operation, name="tiled_contract", traits=[ext.Pure]):
@@ -220,6 +237,24 @@ class DmaStartOp(Mxu.Operation, name="dma_start"):
     map: ir.AffineMapAttr
 
 
+class DmaStridedOp(Mxu.Operation, name="dma_strided"):
+    """Start to move `count` = [rows, lanes] elements between a larger ref and the rows of a buffer from row `at` on.
+
+    map: from the indices the first element of each dimension of the larger ref. The buffer's lanes run along its last
+    dimension, from a whole register on; the buffer's rows run along `dim`, `step` elements apart (a step of 0 repeats one row).
+    """
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+    semaphore: ext.Operand[SemaphoreType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    map: ir.AffineMapAttr
+    dim: ir.IntegerAttr
+    step: ir.IntegerAttr
+    count: ir.ArrayAttr
+    at: ir.IntegerAttr
+
+
 class ViewOp(Mxu.Operation, name="view"):
     """The block of a ref in VMEM that `map` gives from the indices; nothing moves."""
 
@@ -297,6 +332,30 @@ class RelayoutOp(Mxu.Operation, name="relayout"):
     target: ext.Operand[RefType]
 
 
+class PlaceOp(Mxu.Operation, name="place"):
+    """target[:, to + to_step * i] = source[:, from + from_step * i] for i < count; other lanes stay (cross-lane unit).
+
+    lanes: [to, to_step, from, from_step, count].
+    """
+
+    source: ext.Operand[RefType]
+    target: ext.Operand[RefType]
+    lanes: ir.ArrayAttr
+
+    def verify_invariants(self) -> bool:
+        return len(self.lanes) == 5 or _error(self, "needs lanes = [to, to_step, from, from_step, count]")
+
+
+class ReadIndexOp(Mxu.Operation, name="read_index"):
+    """An integer of a ref in SMEM as an index, not below 0 and not above `limit` (scalar unit)."""
+
+    source: ext.Operand[RefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    map: ir.AffineMapAttr
+    limit: ir.IntegerAttr
+    out: ext.Result[ir.IndexType]
+
+
 class VectorOp(Mxu.Operation, name="vector"):
     """target[...] = function(arguments...), elementwise (vector unit).
 
@@ -336,6 +395,11 @@ def integer(attribute: ir.Attribute) -> int:
     return int(ir.IntegerAttr(attribute).value)
 
 
+def stored_bytes(ty: TensorType) -> int:
+    """Bytes of an array in a memory of the chip: a boolean takes one."""
+    return ty.size * (8 if ty.element.is_bool else ty.element.bits) // 8
+
+
 def ref_tensor(ty: ir.Type) -> ir.RankedTensorType:
     """The tensor type that a ref holds."""
     return ir.RankedTensorType(ir.TypeAttr(RefType(ty).tensor).value)
@@ -370,6 +434,6 @@ def _verify_product(op: ContractOp) -> bool:
     k2, n = rhs[1:] if not integer(op.rhs_t) else rhs[:0:-1]
     if k != k2:
         return _error(op, f"contracts {k} with {k2} elements")
-    if not lhs[0] == rhs[0] == out[0] or out[1:] != (m, n):
+    if lhs[0] != out[0] or rhs[0] not in (1, out[0]) or out[1:] != (m, n):
         return _error(op, f"of {lhs} and {rhs} gives ({lhs[0]}, {m}, {n}), not {out}")
     return True

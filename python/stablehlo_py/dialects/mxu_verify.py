@@ -6,10 +6,9 @@ gives the first op that breaks a rule, with the rule in words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import mxu
+from stablehlo_py.dialects.mxu_verify_moves import Broken, MoveRules, State
 from stablehlo_py.machine.tpu import CHIPS, Chip
 from stablehlo_py.mlir import ir
 
@@ -25,15 +24,9 @@ def check_kernel(kernel: ir.Operation) -> Problem | None:
         _check_arguments(kernel)
         _check_memory(kernel, CHIPS[name])
         _Walk(kernel, CHIPS[name]).body(kernel.regions[0].blocks[0])
-    except _Broken as broken:
+    except Broken as broken:
         return broken.operation, broken.message
     return None
-
-
-class _Broken(Exception):
-    def __init__(self, operation: ir.Operation, message: str) -> None:
-        super().__init__(message)
-        self.operation, self.message = operation, message
 
 
 def _check_arguments(kernel: ir.Operation) -> None:
@@ -42,13 +35,13 @@ def _check_arguments(kernel: ir.Operation) -> None:
     arguments = list(kernel.regions[0].blocks[0].arguments)
     logical = kernel.attributes["logical"]
     if not len(outside) == len(arguments) == len(logical):
-        raise _Broken(kernel, f"has {len(outside)} inputs and outputs, {len(arguments)} refs, {len(logical)} shapes")
+        raise Broken(kernel, f"has {len(outside)} inputs and outputs, {len(arguments)} refs, {len(logical)} shapes")
     for ty, argument, shape in zip(outside, arguments, logical, strict=True):
         sizes = tuple(mxu.integer(d) for d in shape)
         if _tensor(argument) != ty:
-            raise _Broken(kernel, f"takes {ty} and has a ref of {_tensor(argument)} for it")
+            raise Broken(kernel, f"takes {ty} and has a ref of {_tensor(argument)} for it")
         if len(sizes) != ty.rank or any(a > b for a, b in zip(sizes, ty.shape, strict=True)):
-            raise _Broken(kernel, f"has {sizes} defined elements in a ref of {ty}")
+            raise Broken(kernel, f"has {sizes} defined elements in a ref of {ty}")
 
 
 def _check_memory(kernel: ir.Operation, chip: Chip) -> None:
@@ -58,42 +51,32 @@ def _check_memory(kernel: ir.Operation, chip: Chip) -> None:
     for argument in kernel.regions[0].blocks[0].arguments:
         ty = _tensor(argument)
         # Cores share the work, and with it an operand that was brought to fast memory.
-        resident[mxu.ref_space(argument.type)] += ty.size * ty.element.bits // 8 // chip.cores
+        resident[mxu.ref_space(argument.type)] += mxu.stored_bytes(ty) // chip.cores
     spans: dict[str, list[tuple[int, int, ir.Operation]]] = {space: [] for space in capacity}
     for allocation in _named(kernel, "mxu.alloc"):
         ty, space = _tensor(allocation.results[0]), mxu.ref_space(allocation.results[0].type)
         offset, copies = (mxu.integer(allocation.attributes[name]) for name in ("offset", "buffers"))
         if copies < 1 or offset < 0:
-            raise _Broken(allocation, f"has {copies} copies at offset {offset}")
-        spans[space].append((offset, offset + copies * ty.size * ty.element.bits // 8, allocation))
+            raise Broken(allocation, f"has {copies} copies at offset {offset}")
+        spans[space].append((offset, offset + copies * mxu.stored_bytes(ty), allocation))
     for space, intervals in spans.items():
         end = 0
         for start, stop, allocation in sorted(intervals, key=lambda interval: interval[0]):
             if start < end:
-                raise _Broken(allocation, f"overlaps the buffer before it: bytes {start} to {end} of {space}")
+                raise Broken(allocation, f"overlaps the buffer before it: bytes {start} to {end} of {space}")
             end = stop
             if end + resident[space] > capacity[space]:
                 needed = end + resident[space]
-                raise _Broken(allocation, f"ends at {needed} bytes of {space}; {chip.name} has {capacity[space]}")
+                raise Broken(allocation, f"ends at {needed} bytes of {space}; {chip.name} has {capacity[space]}")
 
 
-@dataclass
-class _State:
-    """What is known of one buffer at a point of the program."""
-
-    arriving: ir.Value | None = None  # the semaphore of a transfer into it that nobody waited for
-    leaving: ir.Value | None = None  # and out of it
-    undefined: dict[int, int] = field(default_factory=dict)  # dimension -> size behind which padding may be undefined
-    written: bool = False
-    filled: bool = False  # an accumulator that was set and not yet popped
-
-
-class _Walk:
+class _Walk(MoveRules):
     def __init__(self, kernel: ir.Operation, chip: Chip) -> None:
         self.kernel, self.chip = kernel, chip
-        self.states: dict[ir.Value, _State] = {}
+        self.states: dict[ir.Value, State] = {}
         self.tensors: dict[ir.Value, TensorType] = {}
         self.started: set[ir.Value] = set()
+        self.last_index: dict[ir.Value, int] = {}
         arguments = kernel.regions[0].blocks[0].arguments
         shapes = kernel.attributes["logical"]
         self.logical = {
@@ -105,28 +88,31 @@ class _Walk:
             self.tensors[value] = _tensor(value)
         return self.tensors[value]
 
-    def state(self, value: ir.Value) -> _State:
-        return self.states.setdefault(value, _State())
+    def state(self, value: ir.Value) -> State:
+        return self.states.setdefault(value, State())
 
     def body(self, block: ir.Block) -> None:
         for view in block.operations:
             op = view.operation
             method = getattr(self, op.name.removeprefix("mxu."), None)
             if method is None or not op.name.startswith("mxu."):
-                raise _Broken(op, "has no place in an mxu.kernel")
+                raise Broken(op, "has no place in an mxu.kernel")
             method(op)
 
     def loop(self, op: ir.Operation) -> None:
         block = op.regions[0].blocks[0]
         if len(block.arguments) != len(op.attributes["bounds"]):
-            raise _Broken(op, f"has {len(op.attributes['bounds'])} bounds and {len(block.arguments)} indices")
+            raise Broken(op, f"has {len(op.attributes['bounds'])} bounds and {len(block.arguments)} indices")
+        for index, bound in zip(block.arguments, op.attributes["bounds"], strict=True):
+            self.last_index[index] = mxu.integer(bound) - 1
         self.body(block)
         self.body(block)  # again: what one trip leaves behind, the next one meets
 
     def core_split(self, op: ir.Operation) -> None:
         cores = mxu.integer(op.attributes["cores"])
         if cores != self.chip.cores:
-            raise _Broken(op, f"splits over {cores} cores; {self.chip.name} has {self.chip.cores}")
+            raise Broken(op, f"splits over {cores} cores; {self.chip.name} has {self.chip.cores}")
+        self.last_index[op.regions[0].blocks[0].arguments[0]] = cores - 1
         self.body(op.regions[0].blocks[0])
 
     def barrier(self, op: ir.Operation) -> None:
@@ -135,10 +121,10 @@ class _Walk:
     def alloc(self, op: ir.Operation) -> None:
         ty = self.tensor(op.results[0])
         if ty.rank < 2:
-            raise _Broken(op, f"is a block of {ty}; a block has two dimensions")
+            raise Broken(op, f"is a block of {ty}; a block has two dimensions")
         rows, lanes = ty.shape[-2:]
         if lanes % self.chip.lanes or (rows % self.chip.sublanes and rows != 1):
-            raise _Broken(op, f"of {ty} is not whole tiles of {self.chip.sublanes}x{self.chip.lanes}")
+            raise Broken(op, f"of {ty} is not whole tiles of {self.chip.sublanes}x{self.chip.lanes}")
 
     def make_semaphore(self, op: ir.Operation) -> None:
         pass
@@ -146,7 +132,7 @@ class _Walk:
     def view(self, op: ir.Operation) -> None:
         source, *indices = op.operands
         if mxu.ref_space(source.type) != "vmem":
-            raise _Broken(op, f"is a view of a ref in {mxu.ref_space(source.type)}; only VMEM can be read in place")
+            raise Broken(op, f"is a view of a ref in {mxu.ref_space(source.type)}; only VMEM can be read in place")
         self.check_map(op, len(indices), self.tensor(source).rank)
         self.check_order(op, indices)
         self.bring(op.results[0], source)
@@ -154,11 +140,11 @@ class _Walk:
     def dma_start(self, op: ir.Operation) -> None:
         source, target, semaphore, *indices = op.operands
         if (source in self.logical) == (target in self.logical):
-            raise _Broken(op, "must move a block between an argument of the kernel and a buffer")
+            raise Broken(op, "must move a block between an argument of the kernel and a buffer")
         inward = source in self.logical
         large, small = (source, target) if inward else (target, source)
         if self.tensor(large).element != self.tensor(small).element:
-            raise _Broken(op, f"moves {self.tensor(source).element} to {self.tensor(target).element}")
+            raise Broken(op, f"moves {self.tensor(source).element} to {self.tensor(target).element}")
         self.check_map(op, len(indices), self.tensor(large).rank)
         self.check_order(op, indices)
         self.started.add(semaphore)
@@ -180,18 +166,18 @@ class _Walk:
     def check_map(self, op: ir.Operation, indices: int, rank: int) -> None:
         map = ir.AffineMapAttr(op.attributes["map"]).value
         if map.n_dims != indices or len(map.results) != rank:
-            raise _Broken(op, f"has a map of {map.n_dims} indices to {len(map.results)}, not of {indices} to {rank}")
+            raise Broken(op, f"has a map of {map.n_dims} indices to {len(map.results)}, not of {indices} to {rank}")
 
     def check_order(self, op: ir.Operation, indices: list[ir.Value]) -> None:
         """Blocks come in rising order along each index, so the order of sums is the order of the contracted dimension."""
         text = str(ir.AffineMapAttr(op.attributes["map"]).value)
         if "mod" in text or "-" in text.replace("->", ""):
-            raise _Broken(op, f"takes blocks by {text}; block numbers must not fall, or sums change their order")
+            raise Broken(op, f"takes blocks by {text}; block numbers must not fall, or sums change their order")
 
     def dma_wait(self, op: ir.Operation) -> None:
         semaphore = op.operands[0]
         if semaphore not in self.started:
-            raise _Broken(op, "waits for a semaphore on which nothing was started")
+            raise Broken(op, "waits for a semaphore on which nothing was started")
         for state in self.states.values():
             if state.arriving is not None and state.arriving == semaphore:
                 state.arriving = None
@@ -201,18 +187,18 @@ class _Walk:
     def read(self, op: ir.Operation, value: ir.Value) -> None:
         state = self.state(value)
         if state.arriving is not None:
-            raise _Broken(op, "reads a buffer before the wait for the transfer into it")
+            raise Broken(op, "reads a buffer before the wait for the transfer into it")
         if not state.written:
-            raise _Broken(op, "reads a buffer that nothing was written to")
+            raise Broken(op, "reads a buffer that nothing was written to")
 
     def write(self, op: ir.Operation, value: ir.Value) -> None:
         state = self.state(value)
         if value in self.logical:
-            raise _Broken(op, "writes to an argument of the kernel without a transfer")
+            raise Broken(op, "writes to an argument of the kernel without a transfer")
         if state.arriving is not None:
-            raise _Broken(op, "writes to a buffer before the wait for the transfer into it")
+            raise Broken(op, "writes to a buffer before the wait for the transfer into it")
         if state.leaving is not None:
-            raise _Broken(op, "writes to a buffer before the wait for the transfer out of it")
+            raise Broken(op, "writes to a buffer before the wait for the transfer out of it")
         state.written = True
         state.undefined = {}
 
@@ -235,34 +221,34 @@ class _Walk:
         self.check_contracted(op, source, 1 if transposed else 0)
         tile = ir.RankedTensorType(ir.TypeAttr(mxu.WeightsType(op.results[0].type).tensor).value).shape
         if list(tile) != [self.chip.weight_tile] * 2:
-            raise _Broken(op, f"pushes a tile of {list(tile)}; {self.chip.name} takes {self.chip.weight_tile} square")
+            raise Broken(op, f"pushes a tile of {list(tile)}; {self.chip.name} takes {self.chip.weight_tile} square")
         if any(size % t for size, t in zip(self.tensor(source).shape, tile, strict=True)):
-            raise _Broken(op, f"cuts a block of {self.tensor(source)} into tiles of {list(tile)}")
+            raise Broken(op, f"cuts a block of {self.tensor(source)} into tiles of {list(tile)}")
 
     def matmul(self, op: ir.Operation) -> None:
         lhs, _weights, acc = list(op.operands)[:3]
         self.read(op, lhs)
         self.check_contracted(op, lhs, 1)
         if not self.state(acc).filled:
-            raise _Broken(op, "adds to an accumulator that was not filled")
+            raise Broken(op, "adds to an accumulator that was not filled")
         if self.tensor(acc).element.name not in ("f32", "i32"):
-            raise _Broken(op, f"accumulates in {self.tensor(acc).element}; accumulators are f32 or i32")
+            raise Broken(op, f"accumulates in {self.tensor(acc).element}; accumulators are f32 or i32")
         if self.tensor(lhs).shape[0] != self.tensor(acc).shape[0]:
-            raise _Broken(
+            raise Broken(
                 op, f"streams {self.tensor(lhs).shape[0]} rows into an accumulator of {self.tensor(acc).shape[0]}"
             )
 
     def check_contracted(self, op: ir.Operation, value: ir.Value, dim: int) -> None:
         limit = self.state(value).undefined.get(dim)
         if limit is not None:
-            raise _Broken(op, f"contracts over padding that may be undefined: dimension {dim} ends at {limit}; mask it")
+            raise Broken(op, f"contracts over padding that may be undefined: dimension {dim} ends at {limit}; mask it")
 
     def pop(self, op: ir.Operation) -> None:
         acc, target = op.operands
         if not self.state(acc).filled:
-            raise _Broken(op, "pops an accumulator that was not filled")
+            raise Broken(op, "pops an accumulator that was not filled")
         if self.tensor(acc).shape != self.tensor(target).shape:
-            raise _Broken(op, f"pops {self.tensor(acc)} into {self.tensor(target)}")
+            raise Broken(op, f"pops {self.tensor(acc)} into {self.tensor(target)}")
         self.write(op, target)
         self.state(acc).filled = False
 
@@ -283,10 +269,10 @@ class _Walk:
         for source in sources:
             shape = self.tensor(source).shape
             if shape[0] not in (1, rows) or shape[1] not in (self.chip.lanes, lanes):
-                raise _Broken(op, f"takes a block of {self.tensor(source)} for one of {self.tensor(target)}")
+                raise Broken(op, f"takes a block of {self.tensor(source)} for one of {self.tensor(target)}")
         numbers = [mxu.integer(a) for a in op.attributes["arguments"] if isinstance(a, ir.IntegerAttr)]
         if any(not 0 <= number < len(sources) for number in numbers):
-            raise _Broken(op, f"has {len(sources)} sources, and arguments {numbers}")
+            raise Broken(op, f"has {len(sources)} sources, and arguments {numbers}")
         self.elementwise(op, target, sources)
 
     def elementwise(self, op: ir.Operation, target: ir.Value, sources: list[ir.Value]) -> None:
@@ -308,9 +294,9 @@ class _Walk:
         # Where a row has several blocks, the last one is the least defined.
         defined = undefined[1] % size if 1 in undefined else size
         if limit > defined:
-            raise _Broken(op, f"reduces {limit} elements of a row, of which {defined} are defined")
+            raise Broken(op, f"reduces {limit} elements of a row, of which {defined} are defined")
         if self.tensor(target).shape != (self.tensor(source).shape[0], self.chip.lanes):
-            raise _Broken(op, f"reduces {self.tensor(source)} to {self.tensor(target)}, not to one register's lanes")
+            raise Broken(op, f"reduces {self.tensor(source)} to {self.tensor(target)}, not to one register's lanes")
         rows = {d: size for d, size in undefined.items() if d == 0}
         self.write(op, target)
         self.state(target).undefined = rows

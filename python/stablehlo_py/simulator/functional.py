@@ -10,6 +10,7 @@ exact and wrap at 32 bits.
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from stablehlo_py.core.types import ElementType
@@ -101,7 +102,8 @@ class _Machine:
         rows = push.tile[0]
         columns = node.bounds[1] * push.tile[1]
         block, acc = self.memory[push.source], self.memory[matmul.acc][:, :columns]
-        lhs, rhs = _wide(self.memory[matmul.lhs]), _wide(block.T if push.transposed else block)[:, :columns]
+        lhs = _wide(self.memory[matmul.lhs], matmul.passes)
+        rhs = _wide(block.T if push.transposed else block, matmul.passes)[:, :columns]
         for k in range(node.bounds[0]):
             part = slice(k * rows, (k + 1) * rows)
             acc += _narrow(lhs[:, part] @ rhs[part], acc.dtype)
@@ -134,6 +136,28 @@ class _Machine:
         else:
             large[tuple(outer)] = view[tuple(inner)]
 
+    def dma_strided(self, node: p.DmaStrided) -> None:
+        large = self.memory[node.large]
+        first = node.first(*(self.index[i] for i in node.indices))
+        rows, lanes = node.count
+        lanes = min(lanes, large.shape[-1] - first[-1])
+        place: list[int | slice | np.ndarray] = [*first[:-1], slice(first[-1], first[-1] + lanes)]
+        place[node.dim] = first[node.dim] + node.step * np.arange(rows)
+        small = self.memory[node.small][node.at : node.at + rows, :lanes]
+        if node.inward:
+            small[...] = large[tuple(place)]
+        else:
+            large[tuple(place)] = small
+
+    def place(self, node: p.Place) -> None:
+        to, to_step, start, step, count = node.lanes
+        i = np.arange(count)
+        self.memory[node.target][:, to + to_step * i] = self.memory[node.source][:, start + step * i]
+
+    def read_index(self, node: p.ReadIndex) -> None:
+        value = int(self.memory[node.source][node.place(*(self.index[i] for i in node.indices))])
+        self.index[node.result] = min(max(value, 0), node.limit)
+
     def fill(self, node: p.Fill) -> None:
         self.memory[node.target][...] = node.target.element.dtype.type(node.value)
 
@@ -152,14 +176,14 @@ class _Machine:
             tile = block[n * columns : (n + 1) * columns, k * rows : (k + 1) * rows].T
         else:
             tile = block[k * rows : (k + 1) * rows, n * columns : (n + 1) * columns]
-        self.weights[node.weights] = _wide(tile)
+        self.weights[node.weights] = tile
 
     def matmul(self, node: p.Matmul) -> None:
         rows, columns = node.tile
         k, n = self.index[node.k], self.index[node.n]
-        lhs = _wide(self.memory[node.lhs][:, k * rows : (k + 1) * rows])
+        lhs = _wide(self.memory[node.lhs][:, k * rows : (k + 1) * rows], node.passes)
         acc = self.memory[node.acc]
-        sums = lhs @ self.weights[node.weights]
+        sums = lhs @ _wide(self.weights[node.weights], node.passes)
         acc[:, n * columns : (n + 1) * columns] += _narrow(sums, acc.dtype)
 
     def pop(self, node: p.Pop) -> None:
@@ -192,8 +216,13 @@ def _spread(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     return source if source.dtype == np.bool_ else source.astype(np.float32)
 
 
-def _wide(tile: np.ndarray) -> np.ndarray:
-    """A type in which the sum of a tile's products is exact, or as good as."""
+def _wide(tile: np.ndarray, passes: int) -> np.ndarray:
+    """What a unit multiplies, in a type in which the sum of a tile's products is exact, or as good as.
+
+    In a single pass it takes wider floats as bf16.
+    """
+    if passes == 1 and tile.dtype.kind == "f":
+        tile = tile.astype(ml_dtypes.bfloat16)
     if tile.dtype.kind in "iu" and tile.dtype.itemsize > 2:
         return tile.astype(np.int64)
     return tile.astype(np.float64)
@@ -210,6 +239,9 @@ _STEPS = {
     p.CoreSplit: _Machine.core_split,
     p.Barrier: _Machine.nothing,
     p.DmaStart: _Machine.dma_start,
+    p.DmaStrided: _Machine.dma_strided,
+    p.Place: _Machine.place,
+    p.ReadIndex: _Machine.read_index,
     p.View: _Machine.dma_start,
     p.DmaWait: _Machine.nothing,
     p.Fill: _Machine.fill,

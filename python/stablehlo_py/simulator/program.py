@@ -30,7 +30,7 @@ class Buffer:
     @property
     def bytes(self) -> int:
         """Of one copy."""
-        return math.prod(self.shape) * self.element.bits // 8
+        return math.prod(self.shape) * (8 if self.element.is_bool else self.element.bits) // 8
 
     @property
     def is_argument(self) -> bool:
@@ -86,6 +86,22 @@ class DmaStart(Node):
     semaphore: int
     indices: tuple[int, ...]
     block: BlockMap
+
+
+@dataclass(frozen=True, eq=False)
+class DmaStrided(Node):
+    """Between `large` and rows of `small` from `at` on; `first(indices)` is the first element, `dim` what the rows run along."""
+
+    large: Buffer
+    small: Buffer
+    inward: bool
+    semaphore: int
+    indices: tuple[int, ...]
+    first: BlockMap
+    dim: int
+    step: int
+    count: tuple[int, int]  # rows and lanes
+    at: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +171,26 @@ class Transpose(Node):
 class Relayout(Node):
     source: Buffer
     target: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Place(Node):
+    """Lanes of `source` into lanes of `target`: to, to_step, from, from_step, count."""
+
+    source: Buffer
+    target: Buffer
+    lanes: tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadIndex(Node):
+    """The index variable `result` takes the element `place(indices)` of `source`, clamped to 0 and `limit`."""
+
+    source: Buffer
+    indices: tuple[int, ...]
+    place: BlockMap
+    limit: int
+    result: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +329,32 @@ class _Reader:
                 large, small = (source, target) if inward else (target, source)
                 indices = tuple(self.number(v) for v in operands[3:])
                 return DmaStart(large, small, inward, self.number(operands[2]), indices, block_map(attributes["map"]))
+            case "mxu.dma_strided":
+                source, target = self.buffers[operands[0]], self.buffers[operands[1]]
+                inward = source.is_argument
+                large, small = (source, target) if inward else (target, source)
+                rows, lanes = (mxu.integer(c) for c in attributes["count"])
+                return DmaStrided(
+                    large,
+                    small,
+                    inward,
+                    self.number(operands[2]),
+                    tuple(self.number(v) for v in operands[3:]),
+                    block_map(attributes["map"]),
+                    dim=integer("dim"),
+                    step=integer("step"),
+                    count=(rows, lanes),
+                    at=integer("at"),
+                )
+            case "mxu.place":
+                to, to_step, start, step, count = (mxu.integer(a) for a in attributes["lanes"])
+                lanes = (to, to_step, start, step, count)
+                return Place(self.buffers[operands[0]], self.buffers[operands[1]], lanes)
+            case "mxu.read_index":
+                indices = tuple(self.number(v) for v in operands[1:])
+                result = self.number(op.results[0])
+                source = self.buffers[operands[0]]
+                return ReadIndex(source, indices, block_map(attributes["map"]), integer("limit"), result)
             case "mxu.view":
                 indices = tuple(self.number(v) for v in operands[1:])
                 small = self.buffer(op.results[0], "view")

@@ -151,6 +151,7 @@ class _Commands:
         self.index = [0] * program.index_count
         self.copies = {buffer: [_Copy() for _ in range(buffer.copies)] for buffer in program.allocations}
         self.current = dict.fromkeys(program.allocations, 0)
+        self.accumulators = {node.acc for node in program.nodes() if isinstance(node, p.Matmul)}
         self.body(program.body)
 
     def add(self, unit: int, work: float, after: Sequence[int], label: str, moved: int = 0, delay: float = 0.0) -> int:
@@ -184,9 +185,19 @@ class _Commands:
                 self.transfer(node)
             case p.Mask():
                 self.mask(node)
-            case p.Fill():
+            case p.DmaStrided():
+                self.strided(node)
+            case p.Fill() if node.target in self.accumulators:
                 # The first sums are written, not added, so nothing has to be set; they only need a free copy.
                 self.next_copy(node.target)
+            case p.Fill():
+                cycles = units.vector_cycles(_elements(node.target), self.chip)
+                self.work(events.VPU, cycles, [], node.target, f"fill {node.target.name}")
+            case p.Place():
+                # Each register of the source that is touched is turned, and merged into one of the target.
+                lanes = max(abs(node.lanes[1]), abs(node.lanes[3])) * node.lanes[4]
+                cycles = units.cross_lane_cycles(node.source.shape[0] * max(lanes, self.chip.lanes), self.chip)
+                self.work(events.XLU, cycles, [node.source], node.target, f"place {node.target.name}", part=True)
             case p.Pop():
                 rows, columns = node.acc.shape
                 cycles = units.pop_cycles(rows, columns, self.chip)
@@ -208,8 +219,8 @@ class _Commands:
                 self.work(events.XLU, cycles, [node.source], node.target, type(node).__name__.lower())
             case p.Push() | p.Matmul():
                 self.single(node)
-            case p.DmaWait() | p.Barrier() | p.View():
-                pass  # hazards say what waits for what; a view moves nothing
+            case p.DmaWait() | p.Barrier() | p.View() | p.ReadIndex():
+                pass  # hazards say what waits for what; a view moves nothing; the scalar unit is not modelled
             case _:
                 raise ValueError(f"no time is known for {type(node).__name__}")
 
@@ -244,10 +255,15 @@ class _Commands:
         label: str,
         *,
         delay: float = 0.0,
+        part: bool = False,
     ) -> None:
-        """A command that reads buffers and writes one: the next copy of it, or the current one where it also reads it."""
+        """A command that reads buffers and writes one: the next copy of it, or the current one where it also reads it.
+
+        One that writes a part goes on with the current copy until that is read.
+        """
         reads = [self.copy(source) for source in sources]
-        target_copy = self.copy(target) if target in sources else self.next_copy(target)
+        stay = target in sources or (part and not self.copy(target).readers)
+        target_copy = self.copy(target) if stay else self.next_copy(target)
         after = [r.writer for r in reads if r.writer is not None]
         number = self.add(unit, cycles, [*after, *target_copy.hazards()], label, delay=delay)
         for read in reads:
@@ -271,7 +287,23 @@ class _Commands:
         number = self.add(unit, work, copy.hazards(), f"load {node.small.name}", moved)
         copy.writer, copy.readers, copy.holds = number, [], block
 
-    def way(self, node: p.DmaStart, moved: int) -> tuple[int, float]:
+    def strided(self, node: p.DmaStrided) -> None:
+        """Several may fill one copy of a buffer: it is left for the next one when it has been read."""
+        moved = units.strided_bytes(
+            node.count, node.large.shape, node.dim, node.step, node.small.element, self.chip, store=not node.inward
+        )
+        unit, work = self.way(node, moved)
+        copy = self.copy(node.small)
+        if not node.inward:
+            after = [] if copy.writer is None else [copy.writer]
+            copy.readers.append(self.add(unit, work, after, f"store {node.small.name}", moved))
+            return
+        if copy.readers:
+            copy = self.next_copy(node.small)
+        number = self.add(unit, work, copy.hazards(), f"load {node.small.name}", moved)
+        copy.writer, copy.readers, copy.holds = number, [], None
+
+    def way(self, node: p.DmaStart | p.DmaStrided, moved: int) -> tuple[int, float]:
         """The queue of a transfer and its cycles alone."""
         issue = self.chip.dma_issue_cycles
         if node.large.space == "hbm":

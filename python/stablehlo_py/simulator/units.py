@@ -65,3 +65,28 @@ def pop_cycles(rows: int, columns: int, chip: Chip) -> float:
 def cross_lane_cycles(elements: int, chip: Chip) -> float:
     """A transpose or relayout: one register of 8 x 128 per 8 cycles in each of two cross-lane units."""
     return elements * 8 / (2 * chip.lanes * chip.sublanes)
+
+
+def strided_bytes(
+    count: tuple[int, int],
+    shape: tuple[int, ...],
+    dim: int,
+    step: int,
+    element: ElementType,
+    chip: Chip,
+    *,
+    store: bool,
+) -> int:
+    """What a strided transfer moves: whole rows of registers, 128 lanes of 32-bit words each, as they lie in tiles. [assumed]
+
+    Rows that follow each other share words where elements are narrow. A store of only some of the rows of a word reads
+    the word first.
+    """
+    rows, lanes = count
+    bits = 8 if element.is_bool else element.bits
+    packing = max(1, 32 // bits)
+    registers = math.ceil(lanes / chip.lanes) * math.ceil(bits / 32)
+    together = dim == len(shape) - 2 and abs(step) == 1
+    words = math.ceil(rows / packing) if together else (1 if step == 0 else rows)
+    whole = packing == 1 or (together and (rows % packing == 0 or rows == shape[dim]))
+    return words * registers * chip.lanes * 4 * (2 if store and not whole else 1)

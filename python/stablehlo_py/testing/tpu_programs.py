@@ -197,6 +197,93 @@ def _two_products(w: _Writer) -> str:
     return value
 
 
+def _moves(w: _Writer, value: str = "", most: int = 4) -> str:
+    """A chain of ops that only move elements."""
+    value = value or w.argument(
+        tuple(max(1, w.size() // d) for d in w.rng.choice((1, 8, 64), int(w.rng.integers(2, 4))))
+    )
+    for _ in range(int(w.rng.integers(1, most))):
+        value = _MOVES[int(w.rng.integers(0, len(_MOVES)))](w, value)
+    return value
+
+
+def _transpose(w: _Writer, value: str) -> str:
+    shape, source = w.shapes[value], w.types[value]
+    order = [int(d) for d in w.rng.permutation(len(shape))]
+    return w.op(
+        f"transpose {value}, dims = {order}", tuple(shape[d] for d in order), lambda out: f"({source}) -> {out}"
+    )
+
+
+def _slice(w: _Writer, value: str) -> str:
+    shape, source = w.shapes[value], w.types[value]
+    starts = [int(w.rng.integers(0, max(1, n // 2))) for n in shape]
+    ends = [int(w.rng.integers(s + 1, n + 1)) for s, n in zip(starts, shape, strict=True)]
+    steps = [int(w.rng.choice((1, 1, 1, 2, 3))) for _ in shape]
+    ranges = ", ".join(f"{a}:{b}:{s}" for a, b, s in zip(starts, ends, steps, strict=True))
+    out = tuple(-(-(b - a) // s) for a, b, s in zip(starts, ends, steps, strict=True))
+    return w.op(f"slice {value} [{ranges}]", out, lambda result: f"({source}) -> {result}")
+
+
+def _reverse(w: _Writer, value: str) -> str:
+    dims = [d for d in range(len(w.shapes[value])) if w.rng.random() < 0.5]
+    return w.op(f"reverse {value}, dims = {dims}", w.shapes[value], lambda out: out)
+
+
+def _pad(w: _Writer, value: str) -> str:
+    shape, source = w.shapes[value], w.types[value]
+    low, high = ([int(w.rng.integers(0, 4)) for _ in shape] for _ in range(2))
+    inside = [int(w.rng.choice((0, 0, 0, 1))) for _ in shape]
+    zero = w.number("3" if w.element.startswith("i") else "3.0")
+    out = tuple(a + n + b + (n - 1) * i for a, n, b, i in zip(low, shape, high, inside, strict=True))
+    types = f"({source}, {w.types[zero]})"
+    return w.op(
+        f"pad {value}, {zero}, low = {low}, high = {high}, interior = {inside}",
+        out,
+        lambda result: f"{types} -> {result}",
+    )
+
+
+def _concatenate(w: _Writer, value: str) -> str:
+    shape = w.shapes[value]
+    dim = int(w.rng.integers(0, len(shape)))
+    other = w.argument(tuple(int(w.rng.integers(1, 40)) if d == dim else n for d, n in enumerate(shape)))
+    out = tuple(n + w.shapes[other][dim] if d == dim else n for d, n in enumerate(shape))
+    types = f"({w.types[value]}, {w.types[other]})"
+    return w.op(f"concatenate {value}, {other}, dim = {dim}", out, lambda result: f"{types} -> {result}")
+
+
+def _merge(w: _Writer, value: str) -> str:
+    """Two neighbouring dimensions as one, or one as two."""
+    shape, source = list(w.shapes[value]), w.types[value]
+    at = int(w.rng.integers(0, len(shape) - 1)) if len(shape) > 2 else 0
+    if len(shape) > 2:
+        shape[at : at + 2] = [shape[at] * shape[at + 1]]
+    else:
+        cut = int(w.rng.choice([n for n in (1, 2, 3, 4, 8) if shape[at] % n == 0]))
+        shape[at : at + 1] = [cut, shape[at] // cut]
+    return w.op(f"reshape {value}", tuple(shape), lambda out: f"({source}) -> {out}")
+
+
+_MOVES = (_transpose, _slice, _reverse, _pad, _concatenate, _merge)
+
+
+def _moves_around_product(w: _Writer) -> str:
+    """Heads out of the columns of a product, put together again behind it."""
+    heads, width, m = int(w.rng.integers(1, 5)), int(w.rng.choice((16, 32, 64, 128))), w.size()
+    value = w.product(w.argument((m, heads * width)), w.argument((heads * width, heads * width)), 1, 0)
+    for shape, order in (((m, heads, width), [1, 0, 2]), ((heads, m, width), [1, 0, 2])):
+        source = w.types[value]
+        if w.shapes[value] != shape:
+            value = w.op(f"reshape {value}", shape, lambda out, source=source: f"({source}) -> {out}")
+        source = w.types[value]
+        moved = tuple(shape[d] for d in order)
+        value = w.op(f"transpose {value}, dims = {order}", moved, lambda out, source=source: f"({source}) -> {out}")
+        value = w.elementwise("abs", value)
+    source = w.types[value]
+    return w.op(f"reshape {value}", (m, heads * width), lambda out: f"({source}) -> {out}")
+
+
 KINDS: dict[str, tuple[Callable[[_Writer], str], tuple[str, ...]]] = {
     "product": (_single, ("bf16", "f32", "f16", "i8")),
     "epilogue": (_epilogue, ("bf16", "f32")),
@@ -204,6 +291,8 @@ KINDS: dict[str, tuple[Callable[[_Writer], str], tuple[str, ...]]] = {
     "norm": (_norm, ("f32",)),
     "softmax of product": (_softmax_of_product, ("f32",)),
     "two products": (_two_products, ("bf16",)),
+    "moves": (_moves, ("bf16", "f32", "i8")),
+    "moves of a product": (_moves_around_product, ("bf16", "f32")),
 }
 
 
@@ -225,7 +314,7 @@ def problems(case: Case) -> list[str]:
     with new_context(), ir.Location.unknown():
         module = ir.Module.parse(case.text)
         program = compile_tpu(module, TpuOptions(chip=case.chip, vmem_limit=case.vmem_limit))
-        if not program.kernels:
+        if not program.kernels and case.kind != "moves":
             found.append("nothing of it runs on the chip")
         for operation in emit.operations_named(program.module.operation, "mxu.kernel"):
             broken = check_kernel(operation)

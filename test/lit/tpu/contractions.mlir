@@ -1,18 +1,16 @@
 // RUN: stablehlo-opt %s --pass-pipeline='mxu-contractions' | FileCheck %s
 // RUN: stablehlo-opt %s --pass-pipeline='mxu-contractions{precision=highest}' | FileCheck %s --check-prefix=HIGHEST
 
-// A plain product needs reshapes only; f32 goes through in one pass, as bf16.
+// A plain product needs reshapes only; f32 goes through in one pass, in which the unit takes it as bf16.
 // CHECK-LABEL: func.func @plain
 // CHECK-SAME: (%[[X:.*]]: tensor<5x6xf32>, %[[Y:.*]]: tensor<6x7xf32>)
 // CHECK-DAG: %[[L:.*]] = stablehlo.reshape %[[X]] : (tensor<5x6xf32>) -> tensor<1x5x6xf32>
 // CHECK-DAG: %[[R:.*]] = stablehlo.reshape %[[Y]] : (tensor<6x7xf32>) -> tensor<1x6x7xf32>
-// CHECK-DAG: %[[LB:.*]] = stablehlo.convert %[[L]] : (tensor<1x5x6xf32>) -> tensor<1x5x6xbf16>
-// CHECK-DAG: %[[RB:.*]] = stablehlo.convert %[[R]] : (tensor<1x6x7xf32>) -> tensor<1x6x7xbf16>
-// CHECK: "mxu.contract"(%[[LB]], %[[RB]]) {lhs_t = false, passes = 1 : i64, rhs_t = false}
+// CHECK-NOT: stablehlo.convert
+// CHECK: "mxu.contract"(%[[L]], %[[R]]) {lhs_t = false, passes = 1 : i64, rhs_t = false}
 // CHECK-NOT: stablehlo.transpose
 // CHECK-NOT: stablehlo.dot_general
 // HIGHEST-LABEL: func.func @plain
-// HIGHEST-NOT: stablehlo.convert
 // HIGHEST: "mxu.contract"{{.*}}passes = 6 : i64{{.*}}tensor<1x5x6xf32>
 func.func @plain(%x: tensor<5x6xf32>, %y: tensor<6x7xf32>) -> tensor<5x7xf32> {
   %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<5x6xf32>, tensor<6x7xf32>) -> tensor<5x7xf32>
@@ -35,6 +33,21 @@ func.func @turned(%x: tensor<6x5xbf16>, %y: tensor<7x6xbf16>) -> tensor<5x7xbf16
 func.func @batch_in_the_middle(%x: tensor<5x3x6xbf16>, %y: tensor<3x6x7xbf16>) -> tensor<3x5x7xbf16> {
   %r = stablehlo.dot_general %x, %y, batching_dims = [1] x [0], contracting_dims = [2] x [1] : (tensor<5x3x6xbf16>, tensor<3x6x7xbf16>) -> tensor<3x5x7xbf16>
   return %r : tensor<3x5x7xbf16>
+}
+
+// Rows of several dimensions are one where whole tiles follow each other; else the weights are shared by a batch.
+// CHECK-LABEL: func.func @rows_run_on
+// CHECK: "mxu.contract"{{.*}} : (tensor<1x48x6xf32>, tensor<1x6x7xf32>) -> tensor<1x48x7xf32>
+func.func @rows_run_on(%x: tensor<3x16x6xf32>, %y: tensor<6x7xf32>) -> tensor<3x16x7xf32> {
+  %r = stablehlo.dot_general %x, %y, contracting_dims = [2] x [0] : (tensor<3x16x6xf32>, tensor<6x7xf32>) -> tensor<3x16x7xf32>
+  return %r : tensor<3x16x7xf32>
+}
+
+// CHECK-LABEL: func.func @weights_are_shared
+// CHECK: "mxu.contract"{{.*}} : (tensor<3x15x6xf32>, tensor<1x6x7xf32>) -> tensor<3x15x7xf32>
+func.func @weights_are_shared(%x: tensor<3x15x6xf32>, %y: tensor<6x7xf32>) -> tensor<3x15x7xf32> {
+  %r = stablehlo.dot_general %x, %y, contracting_dims = [2] x [0] : (tensor<3x15x6xf32>, tensor<6x7xf32>) -> tensor<3x15x7xf32>
+  return %r : tensor<3x15x7xf32>
 }
 
 // A matrix unit has no f64: the product stays for the host.

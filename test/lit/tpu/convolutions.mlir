@@ -6,8 +6,8 @@
 // CHECK-DAG: stablehlo.slice %[[X]] [0:1, 0:4, 0:1, 0:3]
 // CHECK-DAG: stablehlo.slice %[[X]] [0:1, 1:5, 0:1, 0:3]
 // CHECK: stablehlo.concatenate
-// CHECK: stablehlo.dot_general {{.*}}batching_dims = [0] x [0], contracting_dims = [4, 5] x [1, 2]
-// CHECK-SAME: (tensor<1x1x4x1x2x3xf32>, tensor<1x2x3x4xf32>)
+// CHECK: stablehlo.dot_general {{.*}}batching_dims = [0] x [0], contracting_dims = [4] x [1]
+// CHECK-SAME: (tensor<1x1x4x1x6xf32>, tensor<1x6x4xf32>)
 // CHECK-NOT: stablehlo.convolution
 func.func @two_positions(%x: tensor<1x5x1x3xf32>, %w: tensor<2x1x3x4xf32>) -> tensor<1x4x1x4xf32> {
   %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x5x1x3xf32>, tensor<2x1x3x4xf32>) -> tensor<1x4x1x4xf32>

@@ -20,11 +20,13 @@ from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.targets.tpu import emit, mxu_convolutions
+from stablehlo_py.targets.tpu.box import same_tiles
 from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
 from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
 from stablehlo_py.targets.tpu.mxu_memory_spaces import MxuMemorySpaces
+from stablehlo_py.targets.tpu.mxu_moves import INDEXED, ROOTS, MxuMoves, is_constant, reason_for_host
 from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
 from stablehlo_py.targets.tpu.report import Report, WhatIf, kernel_report
 
@@ -95,6 +97,7 @@ def compile_tpu(module: ir.Module, options: TpuOptions | None = None) -> TpuProg
         notes = tuple(_notes(copy.operation))
         pipeline.run(_with_options(pipeline.load("tpu"), options), copy.operation)
         copy.operation.verify()
+        notes += _move_notes(copy.operation, options)
     return TpuProgram(source, copy, options, notes)
 
 
@@ -111,6 +114,7 @@ def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipe
         MxuContractions.name: f"precision={options.precision}",
         MxuTiles.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuKernels.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
+        MxuMoves.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuDoubleBuffer.name: f"vmem-limit={options.vmem_limit}",
         MxuMemorySpaces.name: f"vmem-limit={options.vmem_limit}",
     }
@@ -135,16 +139,40 @@ def _notes(module: ir.Operation) -> list[str]:
     return notes
 
 
+def _move_notes(module: ir.Operation, options: TpuOptions) -> tuple[str, ...]:
+    """Why the host moves the elements that it moves."""
+    machine = chip(options.chip)
+    limit = machine.vmem_for_blocks(options.vmem_limit)
+    notes = []
+    for op in emit.operations_named(module, *ROOTS, *INDEXED):
+        reason = reason_for_host(op, machine, limit)
+        if reason is not None:
+            notes.append(f"{op.name} at {op.location} runs on the host: {reason}")
+    return tuple(notes)
+
+
 def _prefetched(kernel: ir.Operation) -> int:
     """Bytes of a kernel's operands that are in fast memory at its start and that no kernel left there."""
     total = 0
     for operand, argument in zip(kernel.operands, kernel.regions[0].blocks[0].arguments, strict=False):
         owner = operand.owner
-        made = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "mxu.kernel"
+        made = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name in ("mxu.kernel", "mxu.bitcast")
         if mxu.ref_space(argument.type) != "hbm" and not made:
             ty = tensor_type(operand.type)
-            total += ty.size * ty.element.bits // 8
+            total += mxu.stored_bytes(ty)
     return total
+
+
+def _is_free(operation: ir.Operation) -> bool:
+    """Nothing to be done while the program runs: constants are made before it, and some reshapes move nothing."""
+    if operation.name == "stablehlo.return":
+        return True
+    if operation.results and all(is_constant(result) for result in operation.results):
+        return True
+    if operation.name != "stablehlo.reshape":
+        return False
+    before, after = tensor_type(operation.operands[0].type), tensor_type(operation.results[0].type)
+    return same_tiles(before.shape, after.shape, before.element)
 
 
 def _host_ops(module: ir.Operation) -> list[str]:
@@ -154,7 +182,7 @@ def _host_ops(module: ir.Operation) -> list[str]:
     def visit(operation: ir.Operation) -> ir.WalkResult:
         if operation.name == "mxu.kernel":
             return ir.WalkResult.SKIP
-        if operation.name.startswith(("stablehlo.", "chlo.")) and operation.name != "stablehlo.return":
+        if operation.name.startswith(("stablehlo.", "chlo.")) and not _is_free(operation.operation):
             names.append(operation.name)
         return ir.WalkResult.ADVANCE
 

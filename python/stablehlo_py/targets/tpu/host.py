@@ -29,6 +29,12 @@ def evaluate_unpad(op: Op, value: np.ndarray) -> np.ndarray:
     return value[tuple(slice(size) for size in op.type.shape)]
 
 
+@evaluate("mxu.bitcast")
+def evaluate_bitcast(op: Op, value: np.ndarray) -> np.ndarray:
+    """The same elements with other leading dimensions."""
+    return value.reshape(op.type.shape)
+
+
 class Host(Interpreter):
     """A module of StableHLO and mxu kernels, ready to run."""
 

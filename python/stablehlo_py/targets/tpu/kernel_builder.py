@@ -63,7 +63,7 @@ class KernelBuilder:
         """A buffer in VMEM behind the ones before it; allocations stand at the top of the kernel."""
         tensor = TensorType(shape, element)
         attributes = {"label": emit.text(label), "offset": emit.i64(self.offset), "buffers": emit.i64(1)}
-        self.offset += shape[0] * shape[1] * element.bits // 8
+        self.offset += mxu.stored_bytes(tensor)
         return self.at_top("mxu.alloc", self.ref(tensor, "vmem"), attributes)
 
     def semaphore(self) -> ir.Value:

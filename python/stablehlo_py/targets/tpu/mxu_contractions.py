@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.core.types import ElementType, TensorType, element_type, tensor_type
+from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.stablehlo import DotGeneral
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
+from stablehlo_py.targets.tpu.box import same_tiles
 
 # Passes of a product over the bf16 matrix unit: an f32 is a sum of three bf16, of whose nine products six matter.
 HIGHEST, HIGH, DEFAULT = 6, 3, 1
@@ -71,15 +72,22 @@ def canonical_product(op: DotGeneral, passes: int) -> ir.Value:
     lhs_type, rhs_type = op.operand_types
     pairs = sorted(zip(dims.lhs_contracting, dims.rhs_contracting, strict=True))
     lhs_contracting, rhs_contracting = [p[0] for p in pairs], [p[1] for p in pairs]
-    lhs3, lhs_t = _three(lhs, dims.lhs_batching, dims.lhs_free(lhs_type.rank), lhs_contracting, contracting_last=True)
+    lhs_batching, lhs_free = dims.lhs_batching, dims.lhs_free(lhs_type.rank)
+    if not lhs_batching and len(lhs_free) > 1 and not _rows_run_on(lhs_type, lhs_free):
+        lhs_batching, lhs_free = lhs_free[:-1], lhs_free[-1:]  # the weights are the same for all of this batch
+    lhs3, lhs_t = _three(lhs, lhs_batching, lhs_free, lhs_contracting, contracting_last=True)
     rhs3, rhs_t = _three(rhs, dims.rhs_batching, dims.rhs_free(rhs_type.rank), rhs_contracting, contracting_last=False)
-    lhs_element, rhs_element = (_unit_element(ty.element, passes) for ty in op.operand_types)
-    lhs3, rhs3 = emit.convert(lhs3, lhs_element), emit.convert(rhs3, rhs_element)
     batch, m = tensor_type(lhs3.type).shape[0], tensor_type(lhs3.type).shape[2 if lhs_t else 1]
     n = tensor_type(rhs3.type).shape[1 if rhs_t else 2]
     result = TensorType((batch, m, n), op.type.element)
     value = emit.contract(lhs3, rhs3, result, lhs_t=lhs_t, rhs_t=rhs_t, passes=passes)
     return emit.reshape(value, op.type.shape)
+
+
+def _rows_run_on(lhs: TensorType, free: Sequence[int]) -> bool:
+    """Whether the rows of all free dimensions lie one after the other in memory, so that they can be one dimension."""
+    shape = [lhs.shape[d] for d in free]
+    return same_tiles((*shape, 1024), (math.prod(shape), 1024), lhs.element)
 
 
 def _three(
@@ -99,8 +107,3 @@ def _three(
     in_middle = contracting_last == other
     middle, last = (sizes[2], sizes[1]) if in_middle else (sizes[1], sizes[2])
     return emit.reshape(value, (sizes[0], middle, last)), other
-
-
-def _unit_element(element: ElementType, passes: int) -> ElementType:
-    """What is fed to the unit: one pass takes floats as bf16."""
-    return element_type("bf16") if element.is_float and passes == DEFAULT else element

@@ -48,7 +48,7 @@ def unmapped(op: Convolution) -> str | None:
 
 
 def as_product(op: Convolution) -> ir.Value:
-    """lhs [g, b, p.., t, c] x rhs [g, t, c, f] -> [g, b, p.., f], with g groups, put into the order of the output."""
+    """lhs [g, b, p.., t c] x rhs [g, t c, f] -> [g, b, p.., f], with g groups, put into the order of the output."""
     dims, spatial = op.dims, op.spatial_rank
     lhs, rhs = op.operation.operands
     groups, batch_groups = op.feature_group_count, op.batch_group_count
@@ -69,29 +69,28 @@ def as_product(op: Convolution) -> ir.Value:
     window = tensor_type(kernel.type).shape[:spatial]
     out = tuple(op.type.shape[d] for d in dims.output_spatial)
     batch, features = tensor_type(image.type).shape[0], tensor_type(image.type).shape[-1]
-    # Groups are contiguous: of batches or of features.
-    split = (batch_groups, batch // batch_groups, *out, groups, 1, features // groups)
+    # Groups are contiguous: of batches or of features. [bg b, p.., fg c] -> [g, b, p.., c]
+    per_group = features // groups
+    split = (batch_groups, batch // batch_groups, *out, groups, per_group)
+    order = (0, len(split) - 2, *range(1, len(split) - 2), len(split) - 1)
     parts = []
     for position in itertools.product(*(range(size) for size in window)):
         starts = [t * dilation for t, dilation in zip(position, op.rhs_dilation, strict=True)]
-        parts.append(emit.reshape(_slice(image, starts, out, op.window_strides), split))
-    stacked = _concatenate(parts, dimension=len(split) - 2)
-    # [bg, b, p.., fg, t, c] -> [g, b, p.., t, c]
-    order = (0, len(split) - 3, *range(1, len(split) - 3), len(split) - 2, len(split) - 1)
-    stacked = emit.transpose(stacked, order)
-    positions, per_group = len(parts), features // groups
-    stacked = emit.reshape(stacked, (count, batch // batch_groups, *out, positions, per_group))
+        part = emit.reshape(_slice(image, starts, out, op.window_strides), split)
+        parts.append(emit.reshape(emit.transpose(part, order), (count, batch // batch_groups, *out, per_group)))
+    stacked = _concatenate(parts, dimension=1 + 1 + spatial)
+    positions = len(parts)
 
     out_features = tensor_type(kernel.type).shape[-1]
-    kernel = emit.reshape(kernel, (positions, per_group, count, out_features // count))
-    kernel = emit.transpose(kernel, (2, 0, 1, 3))
+    kernel = emit.reshape(kernel, (positions * per_group, count, out_features // count))
+    kernel = emit.transpose(kernel, (1, 0, 2))
 
     rank = 2 + spatial
     numbers = stablehlo.DotDimensionNumbers.get(
         lhs_batching_dimensions=[0],
         rhs_batching_dimensions=[0],
-        lhs_contracting_dimensions=[rank, rank + 1],
-        rhs_contracting_dimensions=[1, 2],
+        lhs_contracting_dimensions=[rank],
+        rhs_contracting_dimensions=[1],
     )
     attributes: dict[str, ir.Attribute] = {"dot_dimension_numbers": numbers}
     if op.has("precision_config"):

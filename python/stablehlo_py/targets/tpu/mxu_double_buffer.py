@@ -12,6 +12,13 @@ from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
 
+# What gets a second copy, as (op, operand number), the first row first.
+TWICE = (
+    (("mxu.dma_start", 1), ("mxu.dma_strided", 1)),
+    (("mxu.dma_start", 0), ("mxu.dma_strided", 0)),
+    (("mxu.fill", 0),),
+)
+
 
 @dataclass(frozen=True)
 class MxuDoubleBuffer(Pass):
@@ -36,12 +43,12 @@ def double_buffer(kernel: ir.Operation, limit: int) -> None:
     sizes = [_bytes(allocation) for allocation in allocations]
     copies = [1] * len(allocations)
     total = sum(sizes)
-    for use in (("mxu.dma_start", 1), ("mxu.dma_start", 0), ("mxu.fill", 0)):
+    for use in TWICE:
         for i, allocation in enumerate(allocations):
             uses = [(u.owner.operation.name, u.operand_number) for u in allocation.results[0].uses]
-            if use in uses and total + sizes[i] <= limit:
+            if any(u in use for u in uses) and total + sizes[i] <= limit:
+                total += sizes[i] if copies[i] == 1 else 0
                 copies[i] = 2
-                total += sizes[i]
     offset = 0
     for allocation, count, size in zip(allocations, copies, sizes, strict=True):
         allocation.attributes["buffers"] = emit.i64(count)
@@ -51,4 +58,4 @@ def double_buffer(kernel: ir.Operation, limit: int) -> None:
 
 def _bytes(allocation: ir.Operation) -> int:
     ty = tensor_type(mxu.ref_tensor(allocation.results[0].type))
-    return ty.size * ty.element.bits // 8
+    return mxu.stored_bytes(ty)

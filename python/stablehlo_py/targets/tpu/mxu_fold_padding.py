@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
+from stablehlo_py.targets.tpu.box import same_tiles
 
 
 @dataclass(frozen=True)
 class MxuFoldPadding(Pass):
     """Hand a kernel's padded result to the next kernel as it is.
 
-    kernel(pad(reshape(unpad(x)))) == kernel(x), where x is a kernel's result and both see the same shape in it.
+    kernel(pad(reshape(unpad(x)))) == kernel(x), where x is a kernel's result and both see the same shape in it, or
+    kernel(bitcast(x)), where the reshape moves nothing in memory.
     """
 
     name: ClassVar[str] = "mxu-fold-padding"
@@ -24,7 +27,8 @@ class MxuFoldPadding(Pass):
             for number, operand in enumerate(kernel.operands):
                 source = result_behind(operand)
                 if source is not None:
-                    kernel.operands[number] = source
+                    with ir.InsertionPoint(kernel), kernel.location:
+                        kernel.operands[number] = bitcast(source, operand)
                     _erase_dead(operand)
 
 
@@ -43,10 +47,18 @@ def result_behind(operand: ir.Value) -> ir.Value | None:
     if producer is not None and producer.name == "mxu.unpad":
         value = producer.operands[0]
         producer = _producer(value)
-    same = value.type == operand.type and given == wanted
-    if not same or producer is None or producer.name != "mxu.kernel" or value == operand:
+    if producer is None or producer.name != "mxu.kernel" or value == operand:
         return None
-    return value
+    if value.type == operand.type and given == wanted:
+        return value
+    before, after, inside, outside = (tensor_type(t) for t in (given, wanted, value.type, operand.type))
+    same_bytes = inside.size == outside.size and inside.shape[-1] == outside.shape[-1]
+    return value if same_bytes and same_tiles(before.shape, after.shape, before.element) else None
+
+
+def bitcast(value: ir.Value, wanted: ir.Value) -> ir.Value:
+    """The value in the wanted physical shape."""
+    return value if value.type == wanted.type else emit.op("mxu.bitcast", [value], tensor_type(wanted.type))
 
 
 def _erase_dead(value: ir.Value) -> None:

@@ -70,15 +70,25 @@ def live_ranges(operations: list[ir.Operation], kernels: list[ir.Operation]) -> 
     control = [i for i, operation in enumerate(operations) if operation.name in _CONTROL]
     for kernel in kernels:
         value = kernel.results[0]
-        users = [use.owner.operation for use in value.uses]
+        users = [user for user, _ in uses_of(value)]
         if not users or any(user not in number for user in users):
             continue
         last = max(users, key=lambda user: number[user])
         if any(place[kernel] < i < place[last] for i in control):
             continue
         ty = tensor_type(value.type)
-        size = ty.size * ty.element.bits // 8
+        size = mxu.stored_bytes(ty)
         yield LiveRange(value, number[kernel], number[last], size, 1 + len(users))
+
+
+def uses_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
+    """Who takes a value, and as which operand; through bitcasts, which move nothing."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "mxu.bitcast":
+            yield from uses_of(user.results[0])
+        else:
+            yield user, use.operand_number
 
 
 _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case", "func.call")
@@ -88,7 +98,7 @@ def _resident(kernel: ir.Operation, machine: Chip) -> int:
     """What a kernel's operands take of the fast memory already."""
     arguments = kernel.regions[0].blocks[0].arguments
     types = [tensor_type(mxu.ref_tensor(a.type)) for a in arguments if mxu.ref_space(a.type) == machine.prefetch_space]
-    return sum(ty.size * ty.element.bits // 8 for ty in types)
+    return sum(mxu.stored_bytes(ty) for ty in types)
 
 
 def _move(value: ir.Value, space: str) -> None:
@@ -96,9 +106,8 @@ def _move(value: ir.Value, space: str) -> None:
     producer = value.owner.operation
     arguments = producer.regions[0].blocks[0].arguments
     _set_space(arguments[len(producer.operands)], space)
-    for use in value.uses:
-        user = use.owner.operation
-        _set_space(user.regions[0].blocks[0].arguments[use.operand_number], space)
+    for user, operand in uses_of(value):
+        _set_space(user.regions[0].blocks[0].arguments[operand], space)
 
 
 def _set_space(argument: ir.BlockArgument, space: str) -> None:

@@ -74,6 +74,7 @@ def product_of(contract: ir.Operation) -> Product:
         lhs_t=lhs_t,
         rhs_t=rhs_t,
         passes=mxu.integer(contract.attributes["passes"]),
+        shared=rhs.shape[0] < out.shape[0],
     )
     fusion = fusion_of(contract)
     if fusion is None:

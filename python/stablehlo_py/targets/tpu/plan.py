@@ -25,7 +25,8 @@ CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
 class Product:
     """[b,m,k] x [b,k,n] -> [b,m,n]; an operand with `_t` comes with its two inner dimensions turned.
 
-    What follows the product in its kernel holds `made_bits` more for each element of a block, and loads `loaded_bits`.
+    shared: rhs is the same for all of b. What follows the product in its kernel holds `made_bits` more for each element
+    of a block, and loads `loaded_bits`.
     """
 
     b: int
@@ -40,6 +41,7 @@ class Product:
     passes: int = 1
     made_bits: int = 0
     loaded_bits: int = 0
+    shared: bool = False
 
     @property
     def accumulator(self) -> ElementType:
@@ -55,7 +57,7 @@ class Product:
     def rhs_bytes(self) -> int:
         """In whole tiles."""
         rows, columns = (self.n, self.k) if self.rhs_t else (self.k, self.n)
-        return self.b * natural_layout((rows, columns), self.rhs).bytes
+        return (1 if self.shared else self.b) * natural_layout((rows, columns), self.rhs).bytes
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,8 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     # A block that stays the same from one step to the next is not loaded again.
     lhs_loads = product.b * tm * tk * np.where((tk == 1) & (order == "mn"), 1, tn)
     rhs_loads = product.b * tn * tk * np.where((tk == 1) & (order == "nm"), 1, tm)
+    if product.shared:
+        rhs_loads = np.where((tk == 1) & (tn == 1), 1, rhs_loads)
     lhs_bytes = lhs_loads * lhs_block if spaces[0] == "hbm" else 0.0 * steps
     rhs_bytes = rhs_loads * rhs_block if spaces[1] == "hbm" else 0.0 * steps
     out_bytes = product.b * tm * tn * bm * bn * (out_size + product.loaded_bits / 8)

@@ -51,7 +51,8 @@ class ProductKernel(KernelBuilder):
     def build(self, label: str) -> ir.Value:
         """The kernel at the insertion point; its result is that of the fusion, or of the tiled_contract."""
         lhs_logical = [self.b, self.k, self.m] if self.lhs_t else [self.b, self.m, self.k]
-        rhs_logical = [self.b, self.n, self.k] if self.rhs_t else [self.b, self.k, self.n]
+        rhs_batch = self.rhs.shape[0]
+        rhs_logical = [rhs_batch, self.n, self.k] if self.rhs_t else [rhs_batch, self.k, self.n]
         inputs = self.group.inputs if self.group else []
         kinds = [self.group.kinds[value] for value in inputs] if self.group else []
         blocks = [as_blocks(v, k, self.b, self.m, self.n, self.chip) for v, k in zip(inputs, kinds, strict=True)]
@@ -124,7 +125,8 @@ class ProductKernel(KernelBuilder):
     def sums(self, lhs: ir.Value, rhs: ir.Value, acc: ir.Value, here: list[ir.Value]) -> None:
         """One step along the contracted dimension."""
         lhs_map = f"({self.names}, k) -> (" + (f"b, k, {self.row})" if self.lhs_t else f"b, {self.row}, k)")
-        rhs_map = f"({self.names}, k) -> (" + (f"b, {self.column}, k)" if self.rhs_t else f"b, k, {self.column})")
+        b = "b" if self.rhs.shape[0] == self.b else "0"
+        rhs_map = f"({self.names}, k) -> (" + (f"{b}, {self.column}, k)" if self.rhs_t else f"{b}, k, {self.column})")
         lhs_block = self.fetch(lhs, self.lhs_block, self.lhs_shape, here, lhs_map)
         rhs_block = self.fetch(rhs, self.rhs_block, self.rhs_shape, here, rhs_map)
         if self.lhs_block is not None or self.rhs_block is not None:

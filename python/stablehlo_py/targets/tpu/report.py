@@ -194,7 +194,7 @@ def kernel_report(kernel: Program, prefetch_bytes: int) -> KernelReport:
     """What is to be said about one kernel."""
     machine = chip(kernel.chip)
     result = timed.time_program(kernel, machine)
-    b, m, n = kernel.outputs[0].logical
+    b, m, n = _three(kernel.outputs[0].logical)
     is_product = any(isinstance(node, Matmul) for node in kernel.nodes())
     k = math.prod(kernel.inputs[0].logical) // (b * m) if is_product else 0
     macs = b * m * n * k
@@ -224,6 +224,12 @@ def kernel_report(kernel: Program, prefetch_bytes: int) -> KernelReport:
         spans=tuple(SpanReport(_unit(s.command.unit), s.command.label, s.start, s.end) for s in shown),
         whole_timeline=result.whole and len(shown) == len(result.spans),
     )
+
+
+def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """A shape as batch, rows and columns."""
+    rows, columns = shape[-2:]
+    return math.prod(shape[:-2]), rows, columns
 
 
 def _unit(number: int) -> str:

@@ -9,10 +9,13 @@ core_split c:                      # where there is more than one core
 
 from __future__ import annotations
 
+import math
+
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.tpu.box import same_tiles
 from stablehlo_py.targets.tpu.group import FULL, LANE, MOVES, SCALAR, Group
 from stablehlo_py.targets.tpu.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
 
@@ -64,7 +67,10 @@ class VectorKernel(KernelBuilder):
 
 
 def _batch_and_rows(group: Group) -> tuple[int, int]:
-    """How the rows are cut: as in the kernel that a whole input comes from, so that it can be taken as it is."""
+    """How the rows are cut: as in the kernel that a whole input comes from, so that it can be taken as it is.
+
+    Else all rows are one range, where that is the same in memory.
+    """
     for value in group.inputs:
         source = value
         while isinstance(source.owner, ir.Operation | ir.OpView) and source.owner.operation.name == "stablehlo.reshape":
@@ -75,7 +81,10 @@ def _batch_and_rows(group: Group) -> tuple[int, int]:
             continue
         if len(shape) == 3 and shape[2] == group.n and shape[0] * shape[1] == group.rows:
             return shape[0], shape[1]
-    return 1, group.rows
+    result = tensor_type(group.root.results[0].type)
+    if same_tiles(result.shape, (group.rows, group.n), result.element):
+        return 1, group.rows
+    return math.prod(result.shape[:-2]), result.shape[-2]
 
 
 def _block_rows(group: Group, rows: int, chip: Chip, vmem_limit: int) -> int:
