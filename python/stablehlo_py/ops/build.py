@@ -107,7 +107,8 @@ _rounded: contextvars.ContextVar[dict[ir.Value, tuple[ElementType, ir.Value]]] =
 
 
 @contextmanager
-def _one_body() -> Iterator[None]:
+def one_body() -> Iterator[None]:
+    """While active, values that were widened are known by what they were widened from."""
     token = _rounded.set({})
     try:
         yield
@@ -270,7 +271,7 @@ def generic(
     )
     every = [*inputs, *inits]
     block = op.regions[0].blocks.append(*[storage_type(t.element) for t in every], arg_locs=None)
-    with ir.InsertionPoint(block), _one_body():
+    with ir.InsertionPoint(block), one_body():
         scalars = [
             widen(t.element, argument)
             for t, argument, read in zip(every, block.arguments, [True] * len(inputs) + reads, strict=True)
@@ -323,7 +324,7 @@ def loops(
         if depth == len(bound):
             return list(body(outer, values))
         loop = scf.ForOp(zero, bound[depth], one, [_raw(v) for v in values])
-        with ir.InsertionPoint(loop.body), _one_body():
+        with ir.InsertionPoint(loop.body), one_body():
             inner = [_wrapped(v, t) for v, t in zip(loop.inner_iter_args, types, strict=True)]
             scf.yield_([_raw(v) for v in nest(depth + 1, [*outer, loop.induction_variable], inner)])
         return [_wrapped(v, t) for v, t in zip(loop.results_, types, strict=True)]
@@ -405,7 +406,7 @@ def apply_region(op: Op, region: int, *arguments: ir.Value, rounding: bool = Tru
     def scalar_of(value: ir.Value) -> ir.Value:
         found = known.get(value)
         if found is None:
-            found = known[value] = read(_surroundings.get({})[value], [])
+            found = known[value] = outer_scalar(value)
         return found
 
     for operation in block.operations:
@@ -414,6 +415,11 @@ def apply_region(op: Op, region: int, *arguments: ir.Value, rounding: bool = Tru
             return tuple(scalar_of(v) for v in operation.operands)
         known[operation.results[0]] = scalar_op(inner, *(scalar_of(v) for v in operation.operands), rounding=rounding)
     raise UnsupportedOp(op.name, "its region has no stablehlo.return", where=str(op.location))
+
+
+def outer_scalar(value: ir.Value) -> ir.Value:
+    """The compute scalar of a 0-d value from around a region."""
+    return read(_surroundings.get({})[value], [])
 
 
 def scalar_op(op: Op, *values: ir.Value, rounding: bool = True) -> ir.Value:

@@ -62,6 +62,8 @@ def to_memref(function: ir.Operation) -> None:
             for i, target in enumerate(targets):
                 # an argument that is returned as it is has been replaced by its tensor above
                 value = terminator.operands[i] if isinstance(results[i].owner, ir.Block) else results[i]
+                if _take_over(value, target):
+                    continue
                 bufferization.MaterializeInDestinationOp(None, value, target, restrict=True, writable=True)
             func.ReturnOp([])
         terminator.erase()
@@ -69,6 +71,19 @@ def to_memref(function: ir.Operation) -> None:
             block.erase_argument(0)
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*inputs, *outputs], []))
         function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+
+
+def _take_over(value: ir.Value, target: ir.Value) -> bool:
+    """Let a result that a rule has written to a buffer of the kernel's own be written to its output instead."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "bufferization.to_tensor":
+        return False
+    buffer = value.owner.operation.operands[0]
+    if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
+        return False
+    alloc = buffer.owner.operation
+    buffer.replace_all_uses_with(target)
+    alloc.erase()
+    return True
 
 
 def _before_reshapes(value: ir.Value) -> ir.Value:

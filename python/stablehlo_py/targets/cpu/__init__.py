@@ -2,3 +2,4 @@
 
 from stablehlo_py.targets.cpu import contractions as contractions
 from stablehlo_py.targets.cpu import lower_fft as lower_fft
+from stablehlo_py.targets.cpu import lower_sort as lower_sort
