@@ -188,3 +188,11 @@ def test_any_order(
     if shape[dimension] == 1:
         dimension = shape.index(max(shape))
     _check(tuple(shape), dimension, keys, payloads, iota, seed)
+
+
+@pytest.mark.parametrize("length", [2, 7, 16, 17, 64, 100, 257, 1024])
+def test_many_slices_side_by_side(length: int) -> None:
+    """Slices fewer and more than the lanes of a vector, rows and columns, at every kind of length."""
+    for count in (6, 21):
+        _check((count, length), 1, [("f32", "LT", "CANONICAL")], [], True, length)
+        _check((length, count), 0, [("i16", "GT", "SIGNED")], [], False, length)

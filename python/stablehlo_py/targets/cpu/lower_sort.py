@@ -11,6 +11,7 @@ from stablehlo_py.ops import build, layout, sort
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.sort_order import keys_of
 from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.sort_network import layout_for_network, sort_across
 from stablehlo_py.targets.cpu.sort_radix import sort_slices
 from stablehlo_py.targets.cpu.sort_words import Slices, stages_of
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
@@ -44,7 +45,11 @@ def lower_sort(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
         inner,
     )
     stages = stages_of(keys)
-    sort_slices(slices, stages, slices.layout(stages), PARALLEL_LOOP)
+    words = layout_for_network(slices, stages)
+    if words is not None:
+        sort_across(slices, stages[0], words, PARALLEL_LOOP)
+    else:
+        sort_slices(slices, stages, slices.layout(stages), PARALLEL_LOOP)
     return tuple(
         t if target is None else layout.reshape(_tensor(target, f), t.shape)
         for t, f, target in zip(operands, flat, targets, strict=True)

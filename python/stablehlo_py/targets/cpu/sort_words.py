@@ -94,8 +94,8 @@ class Slices:
         size = build.index(self.inner)
         return [arith.divui(slice_number, size), j, arith.remui(slice_number, size)]
 
-    def layout(self, stages: Sequence[Sequence[Key]]) -> Layout:
-        """The words of all stages, and what must move with the keys."""
+    def layout(self, stages: Sequence[Sequence[Key]], *, unique: bool = False) -> Layout:
+        """The words of all stages, and what must move with the keys; unique: equal words are equal elements."""
         key_bits = max(sum(key.bits for key in stage) for stage in stages)
         payload, payload_bits = INDEX, max(1, (self.length - 1).bit_length())
         if len(stages) == 1:
@@ -103,7 +103,9 @@ class Slices:
             wanted = [k for k, target in enumerate(self.targets) if target is not None and k not in given]
             if not wanted:
                 payload, payload_bits = NOTHING, 0
-            elif len(wanted) == 1 and wanted[0] not in self.iotas and not self.elements[wanted[0]].is_complex:
+            elif unique or len(wanted) > 1 or wanted[0] in self.iotas or self.elements[wanted[0]].is_complex:
+                pass
+            else:
                 payload, payload_bits = wanted[0], max(self.elements[wanted[0]].bits, 8)
         split = key_bits + payload_bits > 64
         width = _rounded_up(key_bits if split else key_bits + payload_bits)

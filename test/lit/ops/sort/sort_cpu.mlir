@@ -53,3 +53,18 @@ func.func @not_alike(%x: tensor<700xi32>) -> tensor<700xi32> {
   }) {dimension = 0 : i64} : (tensor<700xi32>) -> tensor<700xi32>
   return %0 : tensor<700xi32>
 }
+
+// Eight slices at once: words of 32 bits of the key and 3 of the place, ordered by minima and maxima.
+// CHECK-LABEL: func.func @side_by_side
+// CHECK: memref.alloc() {{.*}}: memref<5x8xi64>
+// CHECK: arith.minsi {{.*}} : vector<8xi64>
+// CHECK: kernel.parallel
+func.func @side_by_side(%x: tensor<100x5xf32>) -> tensor<100x5xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.sort"(%x) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+  }) {dimension = 1 : i64, is_stable = true} : (tensor<100x5xf32>) -> tensor<100x5xf32>
+  return %0 : tensor<100x5xf32>
+}
