@@ -10,7 +10,7 @@ from statistics import geometric_mean
 
 from measure import Limit, Row
 
-from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.features import host
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 EVEN = 0.97  # a ratio from here on is called even: two runs of the same code differ by as much
@@ -45,7 +45,7 @@ HOW = """\
 
 def machine(threads: int) -> dict[str, str]:
     """What a reader needs to compare with another machine."""
-    cpu, features = codegen.host()
+    cpu, features = host()
     has = {name[1:] for name in features.split(",") if name.startswith("+")}
     vectors = [name for name in VECTORS if name in has]
     if "avx2" in has and "avx512f" not in has:

@@ -25,6 +25,7 @@ from stablehlo_py.runtime.executable import Executable, Signature, Stages
 from stablehlo_py.runtime.executor import make_executor
 from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
 from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.features import FEATURES
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
@@ -164,6 +165,7 @@ def _build(module: ir.Module, target: str, options: Options, store: Cache | None
     """Run the pipeline over a module, and make code of its kernels."""
     context = module.context
     plan = pipeline.load(target)
+    _say_for_whom(module, options)
     main = _Saved()
     pipeline.run(plan, module.operation, on_stage=main.after_stage)
     clock.lap("passes")
@@ -177,6 +179,12 @@ def _build(module: ir.Module, target: str, options: Options, store: Cache | None
     objects = [_object(text, options, store) for text in texts]
     clock.lap("codegen")
     return program, objects
+
+
+def _say_for_whom(module: ir.Module, options: Options) -> None:
+    """Tell the passes which CPU the code is for, where it is not this one."""
+    if (options.codegen.cpu, options.codegen.features) != ("", ""):
+        module.operation.attributes[FEATURES] = ir.StringAttr.get(options.codegen.resolved().features, module.context)
 
 
 def _object(text: str, options: Options, store: Cache | None) -> bytes:
@@ -249,6 +257,7 @@ def _stage_text(source: Any, target: str, stage: str, program: Program, options:
         return program.as_text()
     with new_context() as context, ir.Location.unknown():
         module = read_module(source, context)
+        _say_for_whom(module, options)
         after_passes = stage in ("llvm-ir", "asm")
         if stage != "input":
             pipeline.run(pipeline.load(target), module.operation, stop_after=None if after_passes else stage)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.features import resolved
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
 from stablehlo_py.targets.llvm_passes import run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
@@ -34,7 +35,8 @@ SHORT = ("sroa", "simplify_cfg", "instruction_combine")
 class CodegenOptions:
     """What the code of a kernel depends on beside its IR.
 
-    cpu, features: LLVM's names; empty for the host's own. speed: LLVM's optimisation level, 0 to 3.
+    cpu, features: LLVM's names; empty for the host's own, or what is known of a CPU of that name. speed: LLVM's
+    optimisation level, 0 to 3.
     """
 
     cpu: str = ""
@@ -43,15 +45,7 @@ class CodegenOptions:
 
     def resolved(self) -> CodegenOptions:
         """With the host's own names filled in."""
-        cpu, features = host()
-        return CodegenOptions(self.cpu or cpu, self.features or ("" if self.cpu else features), self.speed)
-
-
-@functools.cache
-def host() -> tuple[str, str]:
-    """(cpu, features) of this machine in LLVM's spelling."""
-    _initialize()
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        return CodegenOptions(*resolved(self.cpu, self.features), self.speed)
 
 
 @functools.cache

@@ -25,6 +25,7 @@ from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest, packing, skinny
 from stablehlo_py.targets.cpu.contractions import CONTRACTION
 from stablehlo_py.targets.cpu.epilogue import Epilogue, epilogue_of
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index
 from stablehlo_py.targets.cpu.product_forms import SMALL_INT_BLOCK_K, form_of
@@ -46,12 +47,10 @@ class CpuEmitContractions(Pass):
     """Replace marked contractions on buffers by loops over packed register tiles."""
 
     name: ClassVar[str] = "cpu-emit-contractions"
-    features: str = ""  # LLVM's feature names; the host's when empty
+    features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> None:
-        from stablehlo_py.targets.cpu.codegen import host
-
-        cpu = cpu_of(self.features or host()[1])
+        cpu = cpu_of(features_of(op, self.features))
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
                 found = operations_where(function.operation, lambda inner: CONTRACTION in inner.attributes)

@@ -18,8 +18,9 @@ from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
-from stablehlo_py.targets.cpu.codegen import host
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import first_lanes
 
 LEAST_WORK = 4096  # products below which the plain loops are as good
@@ -34,14 +35,14 @@ WIDENED = 1 << 22  # elements of lhs up to which it is converted as a whole
 class CpuRegisterTiles(Pass):
     """Turn linalg.generic ops on buffers that are sums of products of floats into register tiles.
 
-    bytes: of a vector register; 0 for the host's.
+    bytes: of a vector register; 0 for what features_of says.
     """
 
     name: ClassVar[str] = "cpu-register-tiles"
     bytes: int = 0
 
     def run(self, op: ir.Operation) -> None:
-        size = self.bytes or (64 if "+avx512f" in host()[1] else 32 if "+avx2" in host()[1] else 16)
+        size = self.bytes or cpu_of(features_of(op)).vector_bytes
         for product in [p for g in operations_named(op, "linalg.generic") if (p := match_product(g)) is not None]:
             with ir.InsertionPoint(product.op), product.op.location:
                 _Emitter(product, size).emit()

@@ -19,6 +19,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, scf, vector
 from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.streaming import Address, stream_end, streams
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
@@ -48,16 +49,14 @@ class Transposition:
 class CpuTransposes(Pass):
     """Turn linalg.generic ops on buffers that are transpositions into loops over blocks in registers.
 
-    features: LLVM's names of what the target can do; the host's when empty.
+    features: LLVM's names of what the target can do; see features_of.
     """
 
     name: ClassVar[str] = "cpu-transposes"
     features: str = ""
 
     def run(self, op: ir.Operation) -> None:
-        from stablehlo_py.targets.cpu.codegen import host
-
-        cpu = cpu_of(self.features or host()[1])
+        cpu = cpu_of(features_of(op, self.features))
         found = [t for t in map(match_transposition, operations_named(op, "linalg.generic")) if t is not None]
         for transposition in found:
             alone = _is_alone(transposition.op)

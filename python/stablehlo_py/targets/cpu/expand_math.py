@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.cpu.codegen import host
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
@@ -25,7 +25,7 @@ class ExpandMath(Pass):
     features: str = ""
 
     def run(self, op: ir.Operation) -> None:
-        arithmetic = Arithmetic(fma=has_fma(self.features or host()[1]))
+        arithmetic = Arithmetic(fma=has_fma(features_of(op, self.features)))
         found: list[tuple[ir.Operation, Function]] = []
 
         def visit(inner: ir.Operation) -> ir.WalkResult:

@@ -10,6 +10,7 @@ import numpy as np
 
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.features import host
 
 CHAINS = 12  # independent sums: more than latency times rate of any core so far, and they fit 16 registers
 STEPS = 200_000
@@ -18,7 +19,7 @@ COPY_BYTES = 64 << 20
 
 def flops_per_second() -> float:
     """f32 operations of one core, two for each multiply-add."""
-    lanes = cpu_of(codegen.host()[1]).lanes(4)
+    lanes = cpu_of(host()[1]).lanes(4)
     code = codegen.Code([codegen.make_object(_multiply_adds(lanes), codegen.CodegenOptions())])
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[0])
     memory = np.zeros(CHAINS * lanes, np.float32)
