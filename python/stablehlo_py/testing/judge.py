@@ -1,4 +1,4 @@
-"""What a child does with one program: compile, run, compare; every exception becomes an answer."""
+"""What a child does with one program: compile, run, run between guards, compare; every exception becomes an answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context
 from stablehlo_py.reading import read_module
 from stablehlo_py.reference.interpreter import interpret
+from stablehlo_py.runtime.executable import Executable
 from stablehlo_py.testing.agreement import differences
+from stablehlo_py.testing.guard import guarded_call
 from stablehlo_py.testing.worker import COMPILE
+
+GUARDED = 64 << 20  # bytes of all buffers up to which a program runs once more, each buffer between guards
 
 
 def judge(job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None) -> tuple[str, str]:
@@ -26,6 +30,10 @@ def judge(job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None) -
         got = [np.array(r) for r in executable(*arrays)]
         if any(a.tobytes() != b.tobytes() for a, b in zip(arrays, before, strict=True)):
             return "mismatch", "an argument was written to"
+        if isinstance(executable, Executable) and sum(b.bytes for b in executable.program.buffers) < GUARDED:
+            guarded = guarded_call(executable, arrays)
+            if any(a.tobytes() != b.tobytes() for a, b in zip(got, guarded, strict=True)):
+                return "mismatch", "other bits where each buffer lies between inaccessible pages"
     except CompileError as error:
         return "refused", f"{type(error).__name__}: {error}"
     except Exception as error:
