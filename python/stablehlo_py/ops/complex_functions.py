@@ -328,10 +328,13 @@ def exponential_minus_one(z: Complex) -> Complex:
 
 @wide
 def log_plus_one(z: Complex) -> Complex:
-    """log(1 + z) = log1p(a (2 + a) + b^2) / 2 + i atan2(b, 1 + a); far from -1 and 0, the logarithm of 1 + z."""
+    """log(1 + z) = log1p(a (2 + a) + b^2) / 2 + i atan2(b, 1 + a) where |1 + z| is about 1, elsewhere log of 1 + z.
+
+    Where |1 + z|^2 is below 1/2, 1 + a is exact to half an ULP and the excess over 1 would cancel.
+    """
     one_plus = Complex(z.re + 1.0, z.im)
-    near = (abs(z.re) < 3.0) & (abs(z.im) < 3.0)
     excess = _excess(z.re, z.im)
+    near = (abs(z.re) < 3.0) & (abs(z.im) < 3.0) & (excess > -0.5)
     re = where(near, Num(math.log1p(excess.value)) * 0.5, _log(one_plus).re)
     return Complex(re, Num(angle(z.im.value, one_plus.re.value)))
 

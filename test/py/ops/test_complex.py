@@ -104,6 +104,13 @@ def test_branch_cuts_keep_the_sign_of_zero() -> None:
     np.testing.assert_allclose(arcs.imag, [np.arccosh(2), -np.arccosh(2)], rtol=1e-6)
 
 
+def test_log1p_near_minus_one() -> None:
+    """Where 1 + z is small it is exact, and numpy's logarithm of it the truth."""
+    z = -1 + np.array([0.02142327 - 0j, 1e-5 + 1e-7j, -0.3 + 0.2j, 0.69j, -1e-9, 0.6 - 0.3j])
+    (logarithm,) = compiled([Applied("stablehlo.log_plus_one")], z)
+    np.testing.assert_allclose(logarithm, np.log(1 + z), rtol=4e-16)
+
+
 def test_special_values() -> None:
     inf, nan = np.inf, np.nan
     z = np.array([complex(-inf, nan), complex(inf, 0), complex(0, inf), complex(-inf, 1)], np.complex64)
