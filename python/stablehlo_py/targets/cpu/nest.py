@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -115,6 +116,16 @@ def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
     return memref.AllocOp(
         ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64
     ).result
+
+
+def flatten_arguments(function: ir.Operation) -> None:
+    """Give a kernel without a body buffers of one dimension: the same bytes, and places that are plain sums."""
+    block = function.regions[0].blocks[0]
+    for argument in block.arguments:
+        ty = ir.MemRefType(argument.type)
+        argument.set_type(ir.MemRefType.get([math.prod(ty.shape)], ty.element_type, loc=function.location))
+    inputs = [argument.type for argument in block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
 
 def load(source: ir.Value, indices: Sequence[int | ir.Value]) -> ir.Value:

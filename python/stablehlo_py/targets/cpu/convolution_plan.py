@@ -1,0 +1,179 @@
+"""How a convolution is cut into register tiles and into steps: which loop is in the lanes, which in the rows of a tile.
+
+One step of the sums loads what the tile needs of image and kernel and multiplies rows x vectors accumulators. An operand
+that does not move along the lanes is broadcast, one that does not move along the rows is loaded once for all. So the lanes
+may be output features (the image is broadcast), groups (depthwise: both are vectors) or places in a row of the image (the
+kernel is broadcast), whatever keeps more lanes busy in this layout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.targets.cpu.convolutions import Geometry, Loop
+
+STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
+SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
+STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows x vectors accumulators of `lanes` each: `row` and `lane` are the loops in them.
+
+    lane_offsets: where each vector begins from the first lane of the tile; used: lanes of a vector that count, if the loop
+    is shorter than one.
+    """
+
+    row: Loop
+    lane: Loop
+    rows: int
+    lanes: int
+    lane_offsets: tuple[int, ...]
+    used: int
+
+    @property
+    def vectors(self) -> int:
+        return len(self.lane_offsets)
+
+    @property
+    def width(self) -> int:
+        """Elements of the lane loop that a tile does."""
+        return self.lane_offsets[-1] + self.used
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the result is contiguous along the rows of the tile, so that it is transposed before it is stored."""
+        return self.lane.o != 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """One step of the parallel loop: `counts` says how many there are of each loop in it, `sizes` how long its part is."""
+
+    counts: dict[str, int]
+    sizes: dict[str, int]
+
+    @property
+    def steps(self) -> int:
+        return math.prod(self.counts.values())
+
+
+def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int) -> Tile | None:
+    """The best tile, or None where none keeps the result's elements together."""
+    parallel = parallel_loops(geometry)
+    ones = Loop("one", 1, 0, 0, 0)
+    best: tuple[float, Tile] | None = None
+    for lane in parallel:
+        if lane.x not in (0, 1):
+            continue
+        for row in [loop for loop in parallel if loop.name != lane.name] or [ones]:
+            for tile in _tiles(lane, row, cpu, element_bytes):
+                score = _score(tile)
+                if best is None or score > best[0]:
+                    best = (score, tile)
+    return None if best is None else best[1]
+
+
+def parallel_loops(geometry: Geometry) -> list[Loop]:
+    """The loops over the result that have more than one step, with their strides in the image as it lies in memory."""
+    loops = [geometry.loops["b"], geometry.loops["g"]]
+    loops += [Loop(f"o{n}", a.places, a.step * a.x, 0, a.o) for n, a in enumerate(geometry.axes)]
+    return [loop for loop in (*loops, geometry.loops["f"]) if loop.extent > 1]
+
+
+def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int) -> Iterator[Tile]:
+    turned = lane.o != 1
+    packed = lane.w not in (0, 1)
+    if (turned and row.o != 1) or (packed and row.w):
+        return
+    lanes = cpu.lanes(element_bytes)
+    while lanes > 4 and lanes // 2 >= lane.extent:
+        lanes //= 2
+    whole = -(-lane.extent // lanes)
+    most = 8 if cpu.registers >= 32 else 6
+    if turned:
+        heights = [r for r in (8, 4, 2) if r <= min(row.extent, most, lanes)]
+    else:
+        heights = [-(-row.extent // -(-row.extent // most))]
+    for rows, vectors in itertools.product(heights, range(1, 5)):
+        if vectors > whole:
+            break
+        columns = vectors if lane.w and not lane.x else 1
+        if rows * vectors + columns + 1 > cpu.registers:
+            break
+        used = min(lanes, lane.extent)
+        offsets = tuple(min(v * lanes, lane.extent - used) for v in range(vectors))
+        yield Tile(row, lane, rows, lanes, offsets, used)
+
+
+def _score(tile: Tile) -> float:
+    """The share of the multiplications that count, less what loads and stores take beside them.
+
+    Two loads go with two multiplications; a tile that is turned costs what some steps of the sum do.
+    """
+    fmas = tile.rows * tile.vectors
+    loads = sum(
+        (tile.rows if at_row else 1) * (tile.vectors if at_lane else 1)
+        for at_row, at_lane in ((tile.row.x, tile.lane.x), (tile.row.w, tile.lane.w))
+    )
+    unaligned = 0.5 * fmas if tile.lane.x and tile.lane.name.startswith("o") else 0
+    busy = fmas / max(fmas, loads + unaligned)
+    tiles = -(-tile.row.extent // tile.rows) * -(-tile.lane.extent // tile.width)
+    useful = tile.row.extent * tile.lane.extent / (tiles * fmas * tile.lanes)
+    latency = min(1.0, fmas / 8)  # two units, four cycles
+    return useful * busy * latency * (0.9 if tile.is_turned else 1.0)
+
+
+def split_of(geometry: Geometry, tile: Tile) -> Split:
+    """The parts of the outermost loops that make one step: batch, groups, blocks of the first axis, then of the lanes."""
+    loops = {loop.name: loop for loop in parallel_loops(geometry)}
+    counts = {"b": 1, "g": 1, "o0": 1, "lanes": 1}
+    sizes = {name: loops[name].extent if name in loops else 1 for name in ("b", "g", "o0")}
+    panels = -(-tile.lane.extent // tile.width)
+    sizes["lanes"] = panels
+    split = Split(counts, sizes)
+    if geometry.products < SPLIT_WORK:
+        return split
+    inner = {tile.row.name, tile.lane.name}
+    rows = math.prod(loop.extent for name, loop in loops.items() if name not in ("f", tile.lane.name))
+    for name in ("b", "g"):
+        if name in loops and name not in inner and split.steps < STEPS:
+            split = _cut(split, name, loops[name].extent, 1)
+    rows = rows // split.steps
+    if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS:
+        least = tile.rows if tile.row.name == "o0" else 1
+        places = loops["o0"].extent
+        wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
+        split = _cut(split, "o0", places, _even(places, wanted, least))
+    if split.steps < STEPS and panels > 1:
+        wanted = min(panels, -(-STEPS // split.steps))
+        split = _cut(split, "lanes", panels, -(-panels // wanted))
+    return split
+
+
+def _cut(split: Split, name: str, extent: int, size: int) -> Split:
+    return Split({**split.counts, name: -(-extent // size)}, {**split.sizes, name: size})
+
+
+def _even(extent: int, wanted: int, least: int) -> int:
+    """The size of at least `wanted` parts, the last of which may overlap the one before, with the least done twice."""
+    sizes = {max(least, -(-extent // count)) for count in range(wanted, 2 * wanted + 1)}
+    return min(sizes, key=lambda size: (-(-extent // size) * size, -size))
+
+
+def merged(loops: list[Loop]) -> list[Loop]:
+    """Summed loops, outermost first, with neighbours made one where both operands go on evenly."""
+    result: list[Loop] = []
+    for loop in loops:
+        if loop.extent == 1:
+            continue
+        if result and result[-1].x == loop.extent * loop.x and result[-1].w == loop.extent * loop.w:
+            result[-1] = replace(loop, extent=loop.extent * result[-1].extent)
+        else:
+            result.append(loop)
+    return result

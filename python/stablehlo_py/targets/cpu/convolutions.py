@@ -1,0 +1,149 @@
+"""convolution on the CPU: what `cpu-emit-convolutions` has to know, kept beside the plain sum of products.
+
+A convolution is a nest of loops whose every index moves each of the three buffers by a constant stride:
+
+    out[b ob + o oo + g og + f of] = sum over t, i of
+        x[b xb + (o S + t R - P) / L xs + g xg + i xi] * w[t wt + g wg + i wi + f wf]
+
+b: batch, o: place in the result, g: group, f: output feature, t: tap of the kernel, i: input feature; o and t one for each
+spatial dimension, with strides S, dilations R and L, and P zeros in front. Any layout, reversal and grouping is a choice
+of strides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from stablehlo_py.core.registry import lower
+from stablehlo_py.dialects.stablehlo import Convolution
+from stablehlo_py.mlir import ir
+from stablehlo_py.ops.build import Tensor
+from stablehlo_py.ops.convolution import lower_convolution
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+
+CONVOLUTION = "kernel.convolution"  # marks a kernel that is one convolution of its arguments
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How many steps, and by how many elements each moves the place in the image, the kernel and the result."""
+
+    name: str
+    extent: int
+    x: int
+    w: int
+    o: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A spatial dimension: its sizes, its strides in the buffers, and its window. x, w, o: elements from one to the next.
+
+    step: window_stride; spread: rhs_dilation; stuffing: lhs_dilation; before: zeros in front; offset: of tap 0 in the
+    kernel, which a reversed window has last.
+    """
+
+    size: int
+    taps: int
+    places: int
+    x: int
+    w: int
+    o: int
+    step: int
+    spread: int
+    stuffing: int
+    before: int
+
+    @property
+    def reach(self) -> int:
+        """Places of the padded image that all windows together read."""
+        return (self.places - 1) * self.step + (self.taps - 1) * self.spread + 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all windows lie within the image as it is."""
+        return self.stuffing == 1 and self.before <= 0 and self.reach - self.before <= self.size
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """One convolution: the loops that are not spatial (b, g, f, i) and the axes. first_tap: where tap 0 is in the kernel.
+
+    image, kernel: the numbers of the kernel's arguments. elements: the types of image, kernel and result, by commas.
+    """
+
+    loops: dict[str, Loop]
+    axes: tuple[Axis, ...]
+    first_tap: int
+    image: int = 0
+    kernel: int = 1
+    elements: str = ""
+
+    @staticmethod
+    def of(op: Convolution) -> Geometry:
+        dims, groups, batch_groups = op.dims, op.feature_group_count, op.batch_group_count
+        x_shape, w_shape, o_shape = op.operand_types[0].shape, op.operand_types[1].shape, op.type.shape
+        xs, ws, os = _strides(x_shape), _strides(w_shape), _strides(o_shape)
+        group = max(groups, batch_groups)
+        batch, features = x_shape[dims.input_batch] // batch_groups, x_shape[dims.input_feature] // groups
+        outputs = o_shape[dims.output_feature] // group
+        by_feature = batch_groups == 1
+        xb, xi = xs[dims.input_batch], xs[dims.input_feature]
+        wf, of = ws[dims.kernel_output_feature], os[dims.output_feature]
+        loops = [
+            Loop("b", batch, xb, 0, os[dims.output_batch]),
+            Loop("g", group, xi * features if by_feature else xb * batch, wf * outputs, of * outputs),
+            Loop("f", outputs, 0, wf, of),
+            Loop("i", features, xi, ws[dims.kernel_input_feature], 0),
+        ]
+        axes, first = [], 0
+        for n, (d, k, r) in enumerate(zip(dims.input_spatial, dims.kernel_spatial, dims.output_spatial, strict=True)):
+            taps, reverse = w_shape[k], op.window_reversal[n]
+            first += (taps - 1) * ws[k] if reverse else 0
+            window = op.window_strides[n], op.rhs_dilation[n], op.lhs_dilation[n], op.padding[n][0]
+            axes.append(Axis(x_shape[d], taps, o_shape[r], xs[d], -ws[k] if reverse else ws[k], os[r], *window))
+        return Geometry({loop.name: loop for loop in loops}, tuple(axes), first)
+
+    @property
+    def products(self) -> int:
+        steps = [loop.extent for loop in self.loops.values()] + [a.places * a.taps for a in self.axes]
+        return math.prod(steps)
+
+    def to_attribute(self) -> ir.Attribute:
+        numbers = [self.image, self.kernel, self.first_tap]
+        for loop in self.loops.values():
+            numbers += [loop.extent, loop.x, loop.w, loop.o]
+        for a in self.axes:
+            numbers += [a.size, a.taps, a.places, a.x, a.w, a.o, a.step, a.spread, a.stuffing, a.before]
+        return ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(numbers), ir.StringAttr.get(self.elements)])
+
+    @staticmethod
+    def from_attribute(attribute: ir.Attribute) -> Geometry:
+        numbers, names = ir.ArrayAttr(attribute)
+        image, kernel, first, *rest = list(ir.DenseI64ArrayAttr(numbers))
+        loops = {name: Loop(name, *rest[4 * n : 4 * n + 4]) for n, name in enumerate("bgfi")}
+        places = rest[16:]
+        axes = tuple(Axis(*places[n : n + 10]) for n in range(0, len(places), 10))
+        return Geometry(loops, axes, first, image, kernel, ir.StringAttr(names).value)
+
+
+@lower("stablehlo.convolution", target="cpu")
+def lower_marked_convolution(op: Convolution, lhs: Tensor, rhs: Tensor) -> Tensor:
+    """The sum of products of any target; its kernel is marked where it does this and nothing else."""
+    function = ir.InsertionPoint.current.block.owner.operation
+    kind = function.attributes.get(KERNEL)
+    arguments = [
+        n for v in (lhs.value, rhs.value) for n, a in enumerate(function.regions[0].blocks[0].arguments) if a == v
+    ]
+    if kind == ir.StringAttr.get("single") and len(arguments) == 2:
+        geometry = Geometry.of(op)
+        if geometry.products:
+            names = ",".join(ty.element.name for ty in (lhs.type, rhs.type, op.type))
+            marked = replace(geometry, image=arguments[0], kernel=arguments[1], elements=names)
+            function.attributes[CONVOLUTION] = marked.to_attribute()
+    return lower_convolution(op, lhs, rhs)
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[d + 1 :]) for d in range(len(shape))]

@@ -1,0 +1,361 @@
+"""Convolutions as register tiles, split among threads, without a transposed or padded copy of anything but small parts.
+
+    for each step (a part of batch, groups, the first axis, the lanes):       parallel
+      copy the part of the image that it reads, with its zeros                if there are zeros
+      for each panel of lanes:
+        pack the panel's part of the kernel                                   if it is not contiguous, or large
+        for all other loops over the result, for each tile:
+          tile = sum over taps and features, all in registers
+
+Extents that are no multiple of a part end with a part that overlaps the one before: it computes the same bits again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.machine.cpu import Cpu, cpu_of
+from stablehlo_py.mlir import arith, func, ir, vector
+from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.convolution_image import PaddedImage
+from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, parallel_loops, split_of, tile_of
+from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
+from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+
+PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
+UNROLLED = 4  # steps of an innermost sum that are written out
+Index = int | ir.Value
+
+
+@dataclass(frozen=True)
+class CpuEmitConvolutions(Pass):
+    """Replace the body of kernels that are one convolution of floats by loops over register tiles."""
+
+    name: ClassVar[str] = "cpu-emit-convolutions"
+    features: str = ""  # LLVM's feature names; the host's when empty
+
+    def run(self, op: ir.Operation) -> None:
+        from stablehlo_py.targets.cpu.codegen import host
+
+        cpu = cpu_of(self.features or host()[1])
+        for function in op.regions[0].blocks[0].operations:
+            if CONVOLUTION in function.operation.attributes:
+                emit(function.operation, cpu)
+
+
+def emit(function: ir.Operation, cpu: Cpu) -> None:
+    """Give a kernel its loops; leave it as it is where they would be no better."""
+    geometry = Geometry.from_attribute(function.attributes[CONVOLUTION])
+    names = geometry.elements.split(",")
+    if names not in (["f32"] * 3, ["f64"] * 3):
+        return
+    padded = not all(axis.is_plain for axis in geometry.axes)
+    tile = tile_of(geometry, cpu, 8 if names[2] == "f64" else 4)
+    if tile is None:
+        return
+    block = function.regions[0].blocks[0]
+    for operation in reversed(list(block.operations)):
+        operation.operation.erase()
+    with ir.InsertionPoint(block), function.location:
+        nest.flatten_arguments(function)
+        arguments = list(block.arguments)
+        x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
+        _Emitter(geometry, tile, split_of(geometry, tile), x, w, out, padded=padded).emit()
+        func.ReturnOp([])
+    function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+
+
+class _Emitter:
+    def __init__(
+        self, geometry: Geometry, tile: Tile, split: Split, x: ir.Value, w: ir.Value, out: ir.Value, *, padded: bool
+    ) -> None:
+        self.whole, self.split, self.x, self.w, self.out = geometry, split, x, w, out
+        self.element = ir.MemRefType(out.type).element_type
+        self.vectors = Vectors(self.element, tile.lanes)
+        self.image = PaddedImage(geometry, split, x, self.element, tile.lanes) if padded else None
+        self.of = self.image.geometry if self.image else geometry
+        loops = {loop.name: loop for loop in parallel_loops(self.of)}
+        self.tile = replace(tile, row=loops.get(tile.row.name, tile.row), lane=loops[tile.lane.name])
+        self.outer = [loop for name, loop in loops.items() if name not in (tile.row.name, tile.lane.name)]
+        taps = [Loop("t", a.taps, a.spread * a.x, a.w, 0) for a in self.of.axes]
+        self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1]
+        self.panel: ir.Value | None = None
+        if self._packs():
+            depth = math.prod(loop.extent for loop in self.summed)
+            self.panel = nest.scratch([depth * tile.vectors * tile.lanes], self.element)
+
+    def _packs(self) -> bool:
+        tile = self.tile
+        if tile.lane.w == 0 or tile.used < tile.lanes:
+            return tile.lane.w != 0 and tile.lane.w != 1
+        tiles = math.prod(self._extent(loop) for loop in self.outer if loop.w == 0)
+        tiles *= -(-self._extent(tile.row) // tile.rows)
+        return tile.lane.w != 1 or (tiles >= PANEL_REUSE and tile.row.w == 0)
+
+    def _extent(self, loop: Loop) -> int:
+        """Steps of a loop over the result in one step of the parallel loop."""
+        return self.split.sizes[loop.name] if loop.name in ("b", "g", "o0") else loop.extent
+
+    def emit(self) -> None:
+        if self.split.steps == 1:
+            self._step({"b": 0, "g": 0, "o0": 0}, 0)
+            return
+
+        def step(number: ir.Value) -> None:
+            starts: dict[str, Index] = {}
+            rest: Index = number
+            for name in ("lanes", "o0", "g", "b"):
+                count, size = self.split.counts[name], self.split.sizes[name]
+                if count == 1:
+                    starts[name] = 0
+                    continue
+                last = rest is not number and math.prod(self.split.counts[n] for n in _after(name)) == 1
+                at = rest if last or count == self.split.steps else arith.remsi(nest.index(rest), nest.index(count))
+                rest = rest if last else arith.divsi(nest.index(rest), nest.index(count))
+                extent = self._whole_extent(name)
+                starts[name] = nest.minimum(multiply(at, size), extent - size) if extent % size else multiply(at, size)
+            self._step(starts, starts.pop("lanes"))
+
+        nest.loop(0, self.split.steps, 1, step, parallel=PARALLEL_LOOP)
+
+    def _whole_extent(self, name: str) -> int:
+        if name == "lanes":
+            return -(-self.tile.lane.extent // self.tile.width)
+        return self.whole.axes[0].places if name == "o0" else self.whole.loops[name].extent
+
+    def _step(self, starts: dict[str, Index], panel: Index) -> None:
+        """One step: the parts of b, g and o0 that begin at `starts`, and its panels from `panel` on."""
+        x: Index = 0
+        w: Index = self.of.first_tap
+        out: Index = 0
+        for loop in parallel_loops(self.of):
+            start = starts.get(loop.name, 0)
+            out, w = add(out, multiply(start, loop.o)), add(w, multiply(start, loop.w))
+            if self.image is None:
+                x = add(x, multiply(start, loop.x))
+        if self.image is None:
+            x = add(x, -sum(axis.before * axis.x for axis in self.of.axes))
+        else:
+            self.image.fill(starts)
+        tile = self.tile
+
+        def columns(number: Index) -> None:
+            first = multiply(number, tile.width)
+            if tile.lane.extent % tile.width:
+                first = nest.minimum(first, tile.lane.extent - tile.width)
+            along_kernel = [loop for loop in self.outer if loop.w]
+            others = [loop for loop in self.outer if not loop.w]
+
+            def panels(x: Index, w: Index, out: Index) -> None:
+                if self.panel is not None:
+                    self._pack(w)
+                self._nest(others, (x, w, out), self._rows)
+
+            start = (add(x, multiply(first, tile.lane.x)), add(w, multiply(first, tile.lane.w)))
+            self._nest(along_kernel, (*start, add(out, multiply(first, tile.lane.o))), panels)
+
+        count = self.split.sizes["lanes"]
+        if count == 1:
+            columns(panel)
+        else:
+            nest.loop(0, count, 1, lambda number: columns(add(panel, number)))
+
+    def _nest(
+        self, loops: Sequence[Loop], at: tuple[Index, Index, Index], body: Callable[[Index, Index, Index], None]
+    ) -> None:
+        """body(place in the image, in the kernel, in the result) for all steps of the loops."""
+        if not loops:
+            body(*at)
+            return
+        loop, *rest = loops
+
+        def step(n: Index) -> None:
+            x, w, out = at
+            moved = (add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), add(out, multiply(n, loop.o)))
+            self._nest(rest, moved, body)
+
+        extent = self._extent(loop)
+        if extent == 1:
+            step(0)
+        else:
+            nest.loop(0, extent, 1, lambda n: step(n))
+
+    # --- the kernel's part
+
+    def _pack(self, w: Index) -> None:
+        """The taps and input features of the panel's lanes, one after the other."""
+        tile = self.tile
+        row = tile.vectors * tile.lanes
+        loops = merged([replace(loop, x=0) for loop in self.summed])
+
+        def pack(rest: Sequence[Loop], place: Index, target: Index) -> None:
+            if not rest:
+                self._pack_row(place, multiply(target, row))
+                return
+            loop, *inner = rest
+            steps = math.prod(loop.extent for loop in inner)
+            nest.loop(
+                0,
+                loop.extent,
+                1,
+                lambda n: pack(inner, add(place, multiply(n, loop.w)), add(target, multiply(n, steps))),
+            )
+
+        pack(loops, w, 0)
+
+    def _pack_row(self, place: Index, target: Index) -> None:
+        tile = self.tile
+        for v, offset in enumerate(tile.lane_offsets):
+            to = add(target, v * tile.lanes)
+            if tile.lane.w == 1:
+                value = self.vectors.load(self.w, [add(place, offset)])
+                self.vectors.store(value, self.panel, [to])
+                continue
+
+            def element(n: ir.Value, offset: int = offset, to: Index = to) -> None:
+                value = nest.load(self.w, [add(place, multiply(add(n, offset), tile.lane.w))])
+                nest.store(value, self.panel, [add(to, n)])
+
+            nest.loop(0, tile.used, 1, element)
+
+    # --- the register tile
+
+    def _rows(self, x: Index, w: Index, out: Index) -> None:
+        """All tiles along the rows."""
+        tile = self.tile
+        extent = self._extent(tile.row)
+
+        def rows(first: Index) -> None:
+            if extent % tile.rows:
+                first = nest.minimum(first, extent - tile.rows)
+            row = tile.row
+            self._tile(add(x, multiply(first, row.x)), add(w, multiply(first, row.w)), add(out, multiply(first, row.o)))
+
+        nest.once_or_loop(extent, tile.rows, rows)
+
+    def _tile(self, x: Index, w: Index, out: Index) -> None:
+        tile = self.tile
+        width = tile.vectors * tile.lanes
+        summed, from_panel = self.summed, self.panel is not None
+        if from_panel:
+            w, stride = 0, width
+            packed = []
+            for loop in reversed(summed):
+                packed.insert(0, replace(loop, w=stride))
+                stride *= loop.extent
+            summed = packed
+        loops = merged(summed)
+        rows, vectors = range(tile.rows), range(tile.vectors)
+
+        def step(x: Index, w: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            left = [
+                self._operand(self.x_buffer, x, r * tile.row.x, tile.lane.x, None) for r in _needed(rows, tile.row.x)
+            ]
+            right = [
+                self._operand(self.w_buffer, w, 0 if from_panel else r * tile.row.w, tile.lane.w, from_panel)
+                for r in _needed(rows, 0 if from_panel else tile.row.w)
+            ]
+            new = []
+            for r in rows:
+                for v in vectors:
+                    a, b = left[min(r, len(left) - 1)], right[min(r, len(right) - 1)]
+                    total = sums[r * tile.vectors + v]
+                    new.append(vector.fma(a[min(v, len(a) - 1)], b[min(v, len(b) - 1)], total))
+            return new
+
+        zero = self.vectors.zero()
+        sums = self._sum(loops, x, w, [zero] * (tile.rows * tile.vectors), step)
+        if tile.is_turned:
+            self._store_turned(sums, out)
+            return
+        for r in rows:
+            for v, offset in enumerate(tile.lane_offsets):
+                place = add(out, r * tile.row.o + offset)
+                if tile.used < tile.lanes:
+                    self.vectors.masked_store(sums[r * tile.vectors + v], self.out, [place], tile.used)
+                else:
+                    self.vectors.store(sums[r * tile.vectors + v], self.out, [place])
+
+    @property
+    def x_buffer(self) -> ir.Value:
+        return self.x if self.image is None else self.image.buffer
+
+    @property
+    def w_buffer(self) -> ir.Value:
+        return self.w if self.panel is None else self.panel
+
+    def _sum(
+        self,
+        loops: Sequence[Loop],
+        x: Index,
+        w: Index,
+        sums: list[ir.Value],
+        step: Callable[[Index, Index, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        if not loops:
+            return step(x, w, sums)
+        loop, *rest = loops
+        if not rest and loop.extent <= UNROLLED:
+            for n in range(loop.extent):
+                sums = step(add(x, n * loop.x), add(w, n * loop.w), sums)
+            return sums
+
+        def body(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
+            return self._sum(rest, add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), list(inner), step)
+
+        return nest.loop(0, loop.extent, 1, body, sums)
+
+    def _operand(
+        self, buffer: ir.Value, place: Index, row: int, along_lanes: int, from_panel: bool | None
+    ) -> list[ir.Value]:
+        """What one row of the tile multiplies: a vector for each of its vectors, or one for all."""
+        tile = self.tile
+        if not along_lanes:
+            return [self.vectors.splat(nest.load(buffer, [add(place, row)]))]
+        offsets = [v * tile.lanes for v in range(tile.vectors)] if from_panel else tile.lane_offsets
+        where = [[add(place, row + offset)] for offset in offsets]
+        if tile.used < tile.lanes and not from_panel:
+            return [self.vectors.masked_load(buffer, at, tile.used) for at in where]
+        return [self.vectors.load(buffer, at) for at in where]
+
+    def _store_turned(self, sums: list[ir.Value], out: Index) -> None:
+        """The tile transposed: for each lane, its rows side by side."""
+        tile = self.tile
+        for v, offset in enumerate(tile.lane_offsets):
+            columns = _turned([sums[r * tile.vectors + v] for r in range(tile.rows)], tile.lanes)
+            for lane in range(tile.used):
+                place = add(out, (offset + lane) * tile.lane.o)
+                vector.store(columns[lane], self.out, [nest.index(place)])
+
+
+def _needed(rows: range, stride: int) -> range:
+    return rows if stride else range(1)
+
+
+def _after(name: str) -> list[str]:
+    order = ["lanes", "o0", "g", "b"]
+    return order[order.index(name) + 1 :]
+
+
+def _turned(rows: list[ir.Value], lanes: int) -> list[ir.Value]:
+    """For each lane the vector of its elements in the rows, whose number is a power of two up to that of the lanes."""
+    count = len(rows)
+    low = [i // 2 + (lanes if i % 2 else 0) for i in range(lanes)]
+    high = [lanes // 2 + i for i in low]
+    block, done = list(rows), 1
+    while done < count:
+        half = count // 2
+        block = [vector.ShuffleOp(block[i], block[i + half], m).result for i in range(half) for m in (low, high)]
+        done *= 2
+    return [
+        vector.extract_strided_slice(
+            ir.VectorType.get([count], ir.VectorType(part.type).element_type), part, [at], [count], [1]
+        )
+        for part in block
+        for at in range(0, lanes, count)
+    ]

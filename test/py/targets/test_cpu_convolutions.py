@@ -1,0 +1,78 @@
+"""Convolutions as register tiles: every kind against the reference, both widths of vectors, any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from ops.agree import numbers, with_jax
+
+import stablehlo_py
+from stablehlo_py.targets.cpu import codegen
+
+LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+
+# name: (image, kernel, the arguments of conv_general_dilated); sizes that are no multiple of a tile
+CASES = {
+    "features last": ((2, 13, 11, 24), (3, 3, 24, 40), {"dimension_numbers": LAST}),
+    "features first": ((2, 24, 13, 11), (40, 24, 3, 3), {"dimension_numbers": FIRST}),
+    "rows of the image": ((1, 3, 40, 70), (3, 3, 5, 5), {"dimension_numbers": FIRST}),
+    "one of each": ((1, 1, 50, 45), (1, 1, 7, 5), {"dimension_numbers": FIRST}),
+    "depthwise, last": ((2, 17, 15, 36), (3, 3, 1, 36), {"dimension_numbers": LAST, "feature_group_count": 36}),
+    "depthwise, first": ((2, 20, 17, 35), (20, 1, 3, 3), {"dimension_numbers": FIRST, "feature_group_count": 20}),
+    "grouped": ((2, 24, 15, 15), (36, 6, 3, 3), {"dimension_numbers": FIRST, "feature_group_count": 4}),
+    "strided": ((2, 21, 19, 16), (3, 3, 16, 20), {"dimension_numbers": LAST, "window_strides": (2, 3)}),
+    "dilated": ((1, 21, 19, 16), (3, 3, 16, 20), {"dimension_numbers": LAST, "rhs_dilation": (2, 3)}),
+    "transposed": ((1, 9, 11, 16), (3, 4, 16, 20), {"dimension_numbers": LAST, "lhs_dilation": (2, 3)}),
+    "one tap": ((2, 30, 9, 11), (20, 30, 1, 1), {"dimension_numbers": FIRST, "window_strides": (2, 1)}),
+    "line": ((2, 30, 50), (20, 30, 5), {"dimension_numbers": ("NCH", "OIH", "NCH")}),
+    "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),
+    "few features": ((1, 20, 20, 3), (5, 5, 3, 5), {"dimension_numbers": LAST}),
+}
+
+
+def convolution(options: dict) -> Callable:
+    spatial = len(options["dimension_numbers"][0]) - 2
+    arguments = {"window_strides": (1,) * spatial, "padding": [(1, 2)] * spatial, **options}
+    return lambda x, w: lax.conv_general_dilated(x, w, **arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("vectors", ["host", "avx2"])
+def test_kinds(name: str, vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if vectors == "avx2":
+        cpu, features = codegen.host()
+        if "+avx2" not in features:
+            pytest.skip("this machine has no AVX2")
+        kept = ",".join(f for f in features.split(",") if "avx512" not in f)
+        monkeypatch.setattr(codegen, "host", lambda: ("znver2" if "+avx512f" in features else cpu, kept))
+    image, kernel, options = CASES[name]
+    with_jax(convolution(options), numbers(image), numbers(kernel, seed=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["features last", "features first", "depthwise, first", "strided"])
+def test_gradients(name: str) -> None:
+    image, kernel, options = CASES[name]
+    apply = convolution(options)
+
+    def loss(x: jnp.ndarray, w: jnp.ndarray) -> jnp.ndarray:
+        return jnp.sum(apply(x, w) ** 2)
+
+    with_jax(jax.grad(loss, (0, 1)), numbers(image), numbers(kernel, seed=1), rtol=2e-5)
+
+
+@pytest.mark.parametrize("layout", [LAST, FIRST])
+def test_every_number_of_threads_gives_the_same_bits(layout: tuple[str, ...]) -> None:
+    shapes = ((3, 34, 30, 64), (3, 3, 64, 72)) if layout is LAST else ((3, 64, 34, 30), (72, 64, 3, 3))
+    x, w = numbers(shapes[0]), numbers(shapes[1], seed=1)
+    text = jax.jit(convolution({"dimension_numbers": layout})).lower(x, w).as_text()
+    results = [
+        stablehlo_py.compile(text, options=stablehlo_py.Options(threads=threads))(x, w)[0] for threads in (1, 2, 3)
+    ]
+    assert " over 0.." in stablehlo_py.compile(text).as_text("program")
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
