@@ -8,6 +8,7 @@ import pytest
 import stablehlo_py
 from stablehlo_py.core.types import TensorType, element_type_of
 from stablehlo_py.ops.fft import roots
+from stablehlo_py.targets.cpu import codegen
 
 
 def check(kind: str, shape: tuple[int, ...], lengths: tuple[int, ...], double: bool) -> None:
@@ -49,6 +50,46 @@ def test_kinds(kind: str, shape: tuple[int, ...], count: int) -> None:
 def test_lengths(length: int) -> None:
     """A prime that is summed, a power of two, a prime that goes through a convolution, a mixture."""
     check("FFT", (2, length), (length,), double=True)
+
+
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT", "IRFFT"])
+@pytest.mark.parametrize(
+    ("shape", "count"),
+    [
+        ((37, 96), 1),
+        ((16, 210), 1),
+        ((9, 13), 1),
+        ((3, 24, 50), 2),
+        ((2, 33, 35), 2),
+        ((2, 6, 10, 18), 3),
+        ((5, 1024), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("vectors", ["host", "avx2"])
+def test_lanes(kind: str, shape: tuple[int, ...], count: int, vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More transforms than lanes, fewer, and as many as a vector and some; odd and even lengths, every factor."""
+    if vectors == "avx2":
+        cpu, features = codegen.host()
+        if "+avx2" not in features:
+            pytest.skip("this machine has no AVX2")
+        kept = ",".join(f for f in features.split(",") if "avx512" not in f)
+        monkeypatch.setattr(codegen, "host", lambda: ("znver2" if "+avx512f" in features else cpu, kept))
+    check(kind, shape, shape[len(shape) - count :], double=shape[0] == 3)
+
+
+@pytest.mark.parametrize("shape", [(40, 256), (3, 64, 80)], ids=str)
+def test_every_number_of_threads_gives_the_same_bits(shape: tuple[int, ...]) -> None:
+    ty, lengths = TensorType(shape, element_type_of(np.dtype(np.complex64))), list(shape[1:])
+    text = f"""func.func @main(%x: {ty}) -> {ty} {{
+      %0 = stablehlo.fft %x, type = FFT, length = {lengths} : ({ty}) -> {ty}
+      return %0 : {ty}
+    }}"""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+    one, two, three = (stablehlo_py.compile(text, options=stablehlo_py.Options(threads=n))(x)[0] for n in (1, 2, 3))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
 
 
 def test_nothing() -> None:

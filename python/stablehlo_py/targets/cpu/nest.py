@@ -119,11 +119,17 @@ def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
 
 
 def flatten_arguments(function: ir.Operation) -> None:
-    """Give a kernel without a body buffers of one dimension: the same bytes, and places that are plain sums."""
+    """Give a kernel without a body buffers of one dimension: the same bytes, and places that are plain sums.
+
+    Complex numbers become two floats each.
+    """
     block = function.regions[0].blocks[0]
     for argument in block.arguments:
         ty = ir.MemRefType(argument.type)
-        argument.set_type(ir.MemRefType.get([math.prod(ty.shape)], ty.element_type, loc=function.location))
+        size, element = math.prod(ty.shape), ty.element_type
+        if isinstance(element, ir.ComplexType):
+            size, element = 2 * size, ir.ComplexType(element).element_type
+        argument.set_type(ir.MemRefType.get([size], element, loc=function.location))
     inputs = [argument.type for argument in block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
