@@ -83,7 +83,7 @@ func.func @main({inputs}) -> ({results}) {{
 }}"""
 
 
-def _ordered(x: np.ndarray, direction: str, kind: str) -> np.ndarray:
+def ordered(x: np.ndarray, direction: str, kind: str) -> np.ndarray:
     """A key whose ascending order is the one wanted, by ranks of whole columns."""
     if x.dtype.kind in "iub" and x.dtype.name in np.sctypeDict:
         key = x.astype(object).astype(np.int64) if x.dtype != np.uint64 else x
@@ -107,7 +107,7 @@ def _ordered(x: np.ndarray, direction: str, kind: str) -> np.ndarray:
 def _expected(arrays: list[np.ndarray], keys: list[tuple[str, str, str]], dimension: int) -> list[np.ndarray]:
     lines = [np.moveaxis(x, dimension, -1) for x in arrays]
     rows = [line.reshape(-1, line.shape[-1]) for line in lines]
-    columns = [_ordered(row, direction, kind) for row, (_, direction, kind) in zip(rows, keys, strict=False)]
+    columns = [ordered(row, direction, kind) for row, (_, direction, kind) in zip(rows, keys, strict=False)]
     order = np.stack([np.lexsort([c[r] for c in reversed(columns)]) for r in range(len(rows[0]))])
     return [
         np.moveaxis(np.take_along_axis(row, order, 1).reshape(line.shape), -1, dimension)
@@ -115,7 +115,7 @@ def _expected(arrays: list[np.ndarray], keys: list[tuple[str, str, str]], dimens
     ]
 
 
-def _numbers(dtype: object, shape: tuple[int, ...], rng: np.random.Generator, kinds: int) -> np.ndarray:
+def numbers(dtype: object, shape: tuple[int, ...], rng: np.random.Generator, kinds: int) -> np.ndarray:
     """Few values, many of them equal; floats with every special one, NaNs of both signs among them."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu" and dtype.name in np.sctypeDict:
@@ -140,7 +140,7 @@ def _compiled(text: str, threads: int) -> stablehlo_py.Executable:
 def _check(shape: tuple[int, ...], dimension: int, keys: list, payloads: list[str], iota: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     types = [t for t, _, _ in keys] + payloads
-    arrays = [_numbers(TYPES[t], shape, rng, int(rng.integers(1, 300))) for t in types]
+    arrays = [numbers(TYPES[t], shape, rng, int(rng.integers(1, 300))) for t in types]
     every = list(arrays)
     if iota:
         places = np.arange(shape[dimension], dtype=np.int32)

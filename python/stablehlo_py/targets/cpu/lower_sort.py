@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stablehlo_py.core.registry import lower
+from stablehlo_py.core.types import TensorType
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.mlir import bufferization, ir
 from stablehlo_py.ops import build, layout, sort
@@ -36,7 +37,7 @@ def lower_sort(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
     ]
     slices = Slices(
         op,
-        tuple(_buffer(t) for t in flat),
+        tuple(buffer_of(t) for t in flat),
         tuple(targets),
         tuple(t.element for t in flat),
         frozenset(i for i, value in enumerate(op.operation.operands) if _numbers(value, dimension)),
@@ -51,7 +52,7 @@ def lower_sort(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
     else:
         sort_slices(slices, stages, slices.layout(stages), PARALLEL_LOOP)
     return tuple(
-        t if target is None else layout.reshape(_tensor(target, f), t.shape)
+        t if target is None else layout.reshape(tensor_of(target, f.type), t.shape)
         for t, f, target in zip(operands, flat, targets, strict=True)
     )
 
@@ -63,13 +64,13 @@ def _numbers(value: ir.Value, dimension: int) -> bool:
     return ir.IntegerAttr(value.owner.operation.attributes["iota_dimension"]).value == dimension
 
 
-def _buffer(source: Tensor) -> ir.Value:
+def buffer_of(source: Tensor) -> ir.Value:
     """Where a tensor's elements are, to read."""
     ty = ir.MemRefType.get(source.shape, build.storage_type(source.element), loc=ir.Location.unknown())
     return bufferization.to_buffer(ty, source.value, read_only=True)
 
 
-def _tensor(buffer: ir.Value, like: Tensor) -> Tensor:
+def tensor_of(buffer: ir.Value, ty: TensorType) -> Tensor:
     """What has been written to a buffer of the kernel's own, as a result."""
-    value = bufferization.to_tensor(build.storage_tensor(like.type), buffer, restrict=True, writable=True)
-    return Tensor(value, like.type)
+    value = bufferization.to_tensor(build.storage_tensor(ty), buffer, restrict=True, writable=True)
+    return Tensor(value, ty)

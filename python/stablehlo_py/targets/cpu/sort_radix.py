@@ -28,10 +28,7 @@ def sort_slices(slices: Slices, stages: Sequence[Sequence[Key]], layout: Layout,
     """Sort slice after slice; the loop over them is marked as parallel."""
     types = [layout.word, *([ir.IntegerType.get_signless(layout.payload_width)] if layout.split else [])]
     rows = [nest.scratch([2, slices.length], ty) for ty in types]
-    digits = -(-layout.key_bits // DIGIT)
-    counts = None
-    if slices.length > SHORT:
-        counts = nest.scratch([digits, 1 << DIGIT], ir.IntegerType.get_signless(32))
+    counts = counts_for(layout) if slices.length > SHORT else None
 
     def of_slice(number: ir.Value) -> None:
         def at(j: ir.Value) -> list[ir.Value]:
@@ -43,7 +40,7 @@ def sort_slices(slices: Slices, stages: Sequence[Sequence[Key]], layout: Layout,
             if counts is None:
                 _insert(layout, rows, slices.length)
             else:
-                side = _by_digits(layout, rows, counts, slices.length, side)
+                side = by_digits(layout, rows, counts, slices.length, side)
 
         def deliver(j: ir.Value) -> None:
             words = [Num(nest.load(row, [side, j])) for row in rows]
@@ -52,6 +49,11 @@ def sort_slices(slices: Slices, stages: Sequence[Sequence[Key]], layout: Layout,
         nest.loop(0, slices.length, 1, deliver)
 
     nest.loop(0, slices.count, 1, of_slice, parallel=parallel)
+
+
+def counts_for(layout: Layout) -> ir.Value:
+    """How often each digit has each value."""
+    return nest.scratch([-(-layout.key_bits // DIGIT), 1 << DIGIT], ir.IntegerType.get_signless(32))
 
 
 def _load(
@@ -109,12 +111,13 @@ def _key(layout: Layout, word: Num) -> Num:
     return word.shift_right_logical(layout.shift) if layout.shift else word
 
 
-def _by_digits(layout: Layout, rows: Rows, counts: ir.Value, length: int, side: int | ir.Value) -> ir.Value:
+def by_digits(layout: Layout, rows: Rows, counts: ir.Value, length: int | ir.Value, side: int | ir.Value) -> ir.Value:
     """Sort by each digit of the key in turn; the row in which the elements are in the end."""
     digits = -(-layout.key_bits // DIGIT)
     values = 1 << DIGIT
     i32 = ir.IntegerType.get_signless(32)
     one = arith.constant(i32, 1)
+    whole = arith.constant(i32, length) if isinstance(length, int) else arith.index_cast(i32, length)
     nothing = arith.constant(i32, 0)
 
     def clear(digit: ir.Value) -> None:
@@ -140,7 +143,7 @@ def _by_digits(layout: Layout, rows: Rows, counts: ir.Value, length: int, side: 
             return _digit(Num(word).shift_right_logical(shift))
 
         first = value_of(nest.load(rows[0], [side, 0]))
-        same = arith.cmpi(arith.CmpIPredicate.eq, nest.load(counts, [digit, first]), arith.constant(i32, length))
+        same = arith.cmpi(arith.CmpIPredicate.eq, nest.load(counts, [digit, first]), whole)
 
         def move() -> list[ir.Value]:
             other = arith.subi(nest.index(1), side)

@@ -68,3 +68,13 @@ func.func @side_by_side(%x: tensor<100x5xf32>) -> tensor<100x5xf32> {
   }) {dimension = 1 : i64, is_stable = true} : (tensor<100x5xf32>) -> tensor<100x5xf32>
   return %0 : tensor<100x5xf32>
 }
+
+// A block is looked at only where its largest beats the last of the two that are kept.
+// CHECK-LABEL: func.func @top_k
+// CHECK: arith.maxsi {{.*}} : vector<16xi32>
+// CHECK: vector.reduction <maxsi>
+// CHECK: scf.if
+func.func @top_k(%x: tensor<3x900xf32>) -> (tensor<3x2xf32>, tensor<3x2xi32>) {
+  %0:2 = chlo.top_k(%x, k = 2) : tensor<3x900xf32> -> (tensor<3x2xf32>, tensor<3x2xi32>)
+  return %0#0, %0#1 : tensor<3x2xf32>, tensor<3x2xi32>
+}
