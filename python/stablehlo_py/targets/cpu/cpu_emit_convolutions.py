@@ -24,6 +24,7 @@ from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, parallel_loops, split_of, tile_of
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
@@ -40,9 +41,7 @@ class CpuEmitConvolutions(Pass):
     features: str = ""  # LLVM's feature names; the host's when empty
 
     def run(self, op: ir.Operation) -> None:
-        from stablehlo_py.targets.cpu.codegen import host
-
-        cpu = cpu_of(self.features or host()[1])
+        cpu = cpu_of(features_of(op, self.features))
         for function in op.regions[0].blocks[0].operations:
             if CONVOLUTION in function.operation.attributes:
                 emit(function.operation, cpu)

@@ -22,6 +22,7 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, memref, vector
 from stablehlo_py.ops.fft import roots
 from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.fft_butterflies import Pair, constant, factors_of, short_transform
 from stablehlo_py.targets.cpu.lower_fft import FFT, Transform
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
@@ -38,9 +39,7 @@ class CpuEmitFft(Pass):
     features: str = ""  # LLVM's feature names; the host's when empty
 
     def run(self, op: ir.Operation) -> None:
-        from stablehlo_py.targets.cpu.codegen import host
-
-        cpu = cpu_of(self.features or host()[1])
+        cpu = cpu_of(features_of(op, self.features))
         module = op.regions[0].blocks[0]
         for function in [f.operation for f in module.operations if FFT in f.operation.attributes]:
             emit(function, module, cpu)
