@@ -9,6 +9,7 @@ import stablehlo_py
 from stablehlo_py.core.types import TensorType, element_type_of
 from stablehlo_py.ops.fft import roots
 from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.features import host
 
 
 def check(kind: str, shape: tuple[int, ...], lengths: tuple[int, ...], double: bool) -> None:
@@ -70,7 +71,7 @@ def test_lengths(length: int) -> None:
 def test_lanes(kind: str, shape: tuple[int, ...], count: int, vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More transforms than lanes, fewer, and as many as a vector and some; odd and even lengths, every factor."""
     if vectors == "avx2":
-        cpu, features = codegen.host()
+        cpu, features = host()
         if "+avx2" not in features:
             pytest.skip("this machine has no AVX2")
         kept = ",".join(f for f in features.split(",") if "avx512" not in f)

@@ -13,6 +13,7 @@ from ops.agree import numbers, with_jax
 
 import stablehlo_py
 from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.features import host
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 
@@ -45,7 +46,7 @@ def convolution(options: dict) -> Callable:
 @pytest.mark.parametrize("vectors", ["host", "avx2"])
 def test_kinds(name: str, vectors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if vectors == "avx2":
-        cpu, features = codegen.host()
+        cpu, features = host()
         if "+avx2" not in features:
             pytest.skip("this machine has no AVX2")
         kept = ",".join(f for f in features.split(",") if "avx512" not in f)

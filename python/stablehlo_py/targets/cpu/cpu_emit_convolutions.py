@@ -38,7 +38,7 @@ class CpuEmitConvolutions(Pass):
     """Replace the body of kernels that are one convolution of floats by loops over register tiles."""
 
     name: ClassVar[str] = "cpu-emit-convolutions"
-    features: str = ""  # LLVM's feature names; the host's when empty
+    features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> None:
         cpu = cpu_of(features_of(op, self.features))

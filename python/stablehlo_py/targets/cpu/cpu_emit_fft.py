@@ -36,7 +36,7 @@ class CpuEmitFft(Pass):
     """Write the bodies of kernels that are one Fourier transform."""
 
     name: ClassVar[str] = "cpu-emit-fft"
-    features: str = ""  # LLVM's feature names; the host's when empty
+    features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> None:
         cpu = cpu_of(features_of(op, self.features))
