@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.targets.cpu.features import host
 
 AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"
@@ -32,7 +31,7 @@ def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "avx2":
         if "+avx512f" not in host()[1]:
             pytest.skip("the host has no more than AVX2 itself")
-        monkeypatch.setattr(codegen, "host", lambda: ("x86-64-v3", AVX2))
+        monkeypatch.setattr("stablehlo_py.targets.cpu.features.host", lambda: ("x86-64-v3", AVX2))
     return request.param
 
 
