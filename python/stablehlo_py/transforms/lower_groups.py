@@ -129,13 +129,13 @@ class _Group:
     def _joined_dims(self) -> _Runs:
         """Neighbouring dimensions become one loop where every read has both in order or neither."""
         split = {self.rows} if self.rows is not None else set()
+        turned = any(op.name == "stablehlo.transpose" for op in self.producers.values())
         for op in self.producers.values():
             if op.name == "stablehlo.iota":
                 dim = view(op).integer("iota_dimension")
                 # an iota read through a view counts along whichever dimension the view gives it
-                split |= (
-                    {dim, dim + 1} if tensor_type(op.results[0].type).shape == self.shape else set(range(self.rank))
-                )
+                straight = tensor_type(op.results[0].type).shape == self.shape and not turned
+                split |= {dim, dim + 1} if straight else set(range(self.rank))
         for _, dims in self.reads:
             present = [d for d in dims if d is not None]
             for d in range(1, self.rank):

@@ -1,7 +1,8 @@
 """Views: ops that only say where a value's elements are found, so that a reader can look through them.
 
-A reader of a group works at loop dimensions d0 .. dn. `trace` follows a value back through broadcasts and through
-reshapes that add or drop dimensions of size 1, and says at which of those dimensions the value behind them is read.
+A reader of a group works at loop dimensions d0 .. dn. `trace` follows a value back through broadcasts, through reshapes
+that add or drop dimensions of size 1 and through small transpositions, and says at which of those dimensions the value
+behind them is read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.mlir import ir
 
+# Elements up to which a transposition is no work of its own: read in any order, they stay in the first-level cache.
+SMALL = 4096
+
 # For each dimension of a value, the loop dimension at which it is read; None for a dimension of size 1.
 Dims = tuple[int | None, ...]
 
@@ -20,6 +24,8 @@ def is_view(op: ir.Operation) -> bool:
     """Whether readers can look through the op."""
     if op.name == "stablehlo.broadcast_in_dim":
         return True
+    if op.name == "stablehlo.transpose":
+        return tensor_type(op.results[0].type).size <= SMALL
     if op.name != "stablehlo.reshape":
         return False
     before, after = tensor_type(op.operands[0].type).shape, tensor_type(op.results[0].type).shape
@@ -41,6 +47,9 @@ def _through(op: ir.Operation, dims: Dims) -> Dims:
         targets = view(op).ints("broadcast_dimensions")
         # a dimension of size 1 is repeated, except where the result has size 1 there too
         return tuple(None if n == 1 != after[d] else dims[d] for n, d in zip(before, targets, strict=True))
+    if op.name == "stablehlo.transpose":
+        permutation = view(op).ints("permutation")
+        return tuple(dims[permutation.index(d)] for d in range(len(dims)))
     wide = iter([d for d, n in zip(dims, after, strict=True) if n != 1])
     return tuple(None if n == 1 else next(wide) for n in before)
 

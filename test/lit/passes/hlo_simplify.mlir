@@ -216,3 +216,19 @@ func.func @steps_with_effects(%x: tensor<4xf32>) -> tensor<4xf32> {
     }
   return %w#1 : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @broadcast_that_repeats_nothing
+// CHECK-NEXT: %[[R:.*]] = stablehlo.reshape %{{.*}} : (tensor<3x5xf32>) -> tensor<3x1x5xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @broadcast_that_repeats_nothing(%x: tensor<3x5xf32>) -> tensor<3x1x5xf32> {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [0, 2] : (tensor<3x5xf32>) -> tensor<3x1x5xf32>
+  return %0 : tensor<3x1x5xf32>
+}
+
+// A square matrix turned over is as large as before, but in another order.
+// CHECK-LABEL: func.func @broadcast_that_transposes
+// CHECK-NEXT: stablehlo.broadcast_in_dim
+func.func @broadcast_that_transposes(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  return %0 : tensor<3x3xf32>
+}

@@ -168,6 +168,18 @@ MOVES = [
         f"%r = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<1x3xf32>) -> {N}",
     ),
     (
+        "-broadcast_in_dim",
+        N,
+        "tensor<4x1x3x1xf32>",
+        f"%r = stablehlo.broadcast_in_dim %x, dims = [0, 2] : ({N}) -> tensor<4x1x3x1xf32>",
+    ),
+    (
+        "broadcast_in_dim",
+        "tensor<3x3xf32>",
+        "tensor<3x3xf32>",
+        "%r = stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<3x3xf32>) -> tensor<3x3xf32>",
+    ),
+    (
         "",
         "tensor<3xf32>",
         "tensor<2x4x3xf32>",

@@ -117,6 +117,15 @@ def broadcast_of_units(op: Op) -> ir.Value | None:
 
 
 @simplify("stablehlo.broadcast_in_dim")
+def broadcast_that_repeats_nothing(op: Op) -> ir.Value | None:
+    """broadcast(x, dims) == reshape(x), where all elements are there once and in order: a name costs no kernel."""
+    dims, source = op.ints("broadcast_dimensions"), operand(op)
+    if type_of(source).size != op.type.size or list(dims) != sorted(dims):
+        return None
+    return make.reshape(source, op.type.shape)
+
+
+@simplify("stablehlo.broadcast_in_dim")
 def broadcast_of_iota(op: Op) -> ir.Value | None:
     """broadcast(iota(d), dims) == iota(dims[d]), where dimension d is not repeated."""
     inner = maker(operand(op), "iota")
