@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, complex, ir, math
-from stablehlo_py.ops.expression import Num, any_of, polynomial, where
+from stablehlo_py.ops.expression import Num, polynomial, where
 from stablehlo_py.ops.libm import call, call_libm
 from stablehlo_py.ops.math_functions import atan2 as angle
 
@@ -139,18 +139,34 @@ def _power_of_two(exponent: Num) -> Num:
     return ((exponent + 1023) << 52).as_float()
 
 
-def _quotient(x: Complex, y: Complex) -> Complex:
-    """x / y; y is scaled to about 1 first, infinities and zeros recovered as Annex G asks."""
-    largest = abs(y.re).maximum(abs(y.im))
-    exponent = largest.bits.shift_right_logical(52) - 1023
-    # zeros, subnormals, infinities and NaNs stay as they are; the scale itself must be a normal number
-    plain = any_of(exponent < -1021, exponent > 1023)
-    scale = _power_of_two(-where(exponent > 1021, 1021, where(plain, 0, exponent)))
-    scale = where(exponent < -1021, largest.lift(2.0**1000), scale)
-    c, d = y.re * scale, y.im * scale
-    denominator = c * c + d * d
-    re = (x.re * c + x.im * d) / denominator * scale
-    im = (x.im * c - x.re * d) / denominator * scale
+def _balanced(z: Complex) -> tuple[Complex, Num]:
+    """(z 2**n, n) with the larger part about 1, or at least 2**-74 where it is subnormal; infinities and NaN stay."""
+    exponent = abs(z.re).maximum(abs(z.im)).bits.shift_right_logical(52) - 1023
+    shift = where(exponent > 1021, exponent.lift(-1021), where(exponent < -1000, 1000, -exponent))
+    scale = _power_of_two(shift)
+    return Complex(z.re * scale, z.im * scale), shift
+
+
+def _plain_quotient(x: Complex, y: Complex) -> Complex:
+    """x / y where no square of a part overflows or vanishes."""
+    size = y.re * y.re + y.im * y.im
+    return Complex((x.re * y.re + x.im * y.im) / size, (x.im * y.re - x.re * y.im) / size)
+
+
+def _scaled_quotient(x: Complex, y: Complex) -> Complex:
+    """x / y of any size: both are brought to about 1 first, and what that took is given back in two steps."""
+    near_x, of_x = _balanced(x)
+    near_y, of_y = _balanced(y)
+    quotient, shift = _plain_quotient(near_x, near_y), of_y - of_x
+    half = shift >> 1
+    first, second = _power_of_two(half), _power_of_two(shift - half)
+    return Complex(quotient.re * first * second, quotient.im * first * second)
+
+
+def _quotient(x: Complex, y: Complex, by: Callable[[Complex, Complex], Complex] = _scaled_quotient) -> Complex:
+    """x / y by `by`; infinities and zeros recovered as Annex G asks."""
+    quotient = by(x, y)
+    re, im = quotient.re, quotient.im
 
     lost = re.is_nan & im.is_nan
     by_zero = y.re.eq(0.0) & y.im.eq(0.0) & ~(x.re.is_nan & x.im.is_nan)
@@ -187,7 +203,10 @@ def _unit(x: Num) -> Num:
     return where(abs(x).eq(_INFINITY), x.lift(1.0), 0.0).copysign(x)
 
 
-divide = wide(_quotient)
+def divide(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """x / y; squares of f32 neither overflow nor vanish in f64, so only f64 is scaled."""
+    narrow = isinstance(ir.ComplexType(lhs.type).element_type, ir.F32Type)
+    return wide(lambda x, y: _quotient(x, y, _plain_quotient if narrow else _scaled_quotient))(lhs, rhs)
 
 
 @wide
@@ -382,10 +401,25 @@ def logistic(z: Complex) -> Complex:
     return _quotient(Complex(z.re.lift(1.0), z.re.lift(0.0)), Complex(grown.re + 1.0, grown.im))
 
 
+def _times_exactly_zero(x: Num, y: Num) -> Num:
+    """x y, where a zero is exact: times an infinity or a NaN it is zero."""
+    zero = x.eq(0.0) | y.eq(0.0)
+    return where(zero, x.lift(0.0).copysign(x) * x.lift(1.0).copysign(y), x * y)
+
+
 @wide
 def power(x: Complex, y: Complex) -> Complex:
-    """exp(y log(x)); 0 ** y is 0 where y has a positive real part, and x ** 0 is 1."""
-    result = _exp(_product(y, _log(x)))
+    """exp(y log(x)) as C99 has it, where a part that is zero is exact: a real y, or an x > 0, adds no NaN.
+
+    x ** 0 is 1, and 0 ** y is 0 where y has a positive real part.
+    """
+    log = _log(x)
+    result = _exp(
+        Complex(
+            _times_exactly_zero(y.re, log.re) - _times_exactly_zero(y.im, log.im),
+            _times_exactly_zero(y.re, log.im) + _times_exactly_zero(y.im, log.re),
+        )
+    )
     x_zero = x.re.eq(0.0) & x.im.eq(0.0)
     y_zero = y.re.eq(0.0) & y.im.eq(0.0)
     vanishes = x_zero & (y.re > 0.0)
@@ -393,13 +427,53 @@ def power(x: Complex, y: Complex) -> Complex:
     return Complex(re, where(y_zero | vanishes, 0.0, result.im))
 
 
+def _sum_of_products(a: Num, b: Num, c: Num, d: Num) -> Num:
+    """a b + c d with the right sign: what the products lose in rounding is added last."""
+    first, second = a * b, c * d
+    return (first + second) + (_fused(a, b, -first) + _fused(c, d, -second))
+
+
 @wide
 def atan2(y: Complex, x: Complex) -> Complex:
-    """-i log((x + iy) / sqrt(x^2 + y^2))."""
-    xx, yy = _product(x, x), _product(y, y)
-    re, im = call_libm("csqrt", [(xx.re + yy.re).value, (xx.im + yy.im).value], [ir.F64Type.get()] * 2)
-    logarithm = _log(_quotient(Complex(x.re - y.im, x.im + y.re), Complex(Num(re), Num(im))))
-    return Complex(logarithm.im, -logarithm.re)
+    """-i log((x + iy) / sqrt(x^2 + y^2)).
+
+    With p = x + iy, m = x - iy and arg p, arg m within (-pi, pi], that is (arg p - arg m) / 2 + i log(|m| / |p|) / 2,
+    plus pi where the arguments of p and m add up to more than pi either way, since the square root then has the other sign.
+    Modulo pi the same is atan(y / x), which loses no digits where y is small.
+    """
+    _, shift = _balanced(Complex(_largest(x), _largest(y)))
+    scale = _power_of_two(shift)
+    near_x, near_y = Complex(x.re * scale, x.im * scale), Complex(y.re * scale, y.im * scale)
+    p = Complex(near_x.re - near_y.im, near_x.im + near_y.re)
+    m = Complex(near_x.re + near_y.im, near_x.im - near_y.re)
+    arg_p, arg_m = (Num(angle(z.im.value, z.re.value)) for z in (p, m))
+    half = (arg_p - arg_m) * 0.5
+    # arg p + arg m leaves (-pi, pi]: both have one sign, and the sine of their sum, the imaginary part of x^2 + y^2,
+    # has the other; a zero has the sign that it gets in the formula as written
+    sine = _sum_of_products(p.re, m.im, p.im, m.re)
+    as_written = near_x.re * near_x.im + near_y.re * near_y.im
+    below = where(sine.eq(0.0), as_written, sine).bits < 0
+    lower = p.im.bits < 0
+    both_right, both_left = (p.re > 0.0) & (m.re > 0.0), (p.re < 0.0) & (m.re < 0.0)
+    turned = lower.eq(m.im.bits < 0) & (both_left | (lower.ne(below) & ~both_right))
+    pi = half.lift(python_math.pi)
+    unit_x, unit_y = _balanced(x)[0], _balanced(y)[0]
+    lean = _sum_of_products(unit_x.re, unit_y.re, unit_x.im, unit_y.im)  # has the sign of arg p - arg m
+    behind = where(lean > 0.0, half - pi, where(lean < 0.0, half + pi, pi.copysign(p.im)))
+    about = where(turned, behind, half)
+    size_p, size_m = _hypot(p), _hypot(m)
+    growth = (Num(math.log(size_m.value)) - Num(math.log(size_p.value))) * 0.5
+    growth = where(size_m.eq(size_p), 0.0, growth)
+
+    quotient = _quotient(y, x)
+    re, im = (Num(v) for v in call_libm("catan", [quotient.re.value, quotient.im.value], [ir.F64Type.get()] * 2))
+    small = _largest(y) < _largest(x) * 0.25
+    turns = Num(math.roundeven((about / pi).value))
+    return Complex(where(small, re + turns * pi, about), where(small, im, growth))
+
+
+def _largest(z: Complex) -> Num:
+    return abs(z.re).maximum(abs(z.im))
 
 
 def _ordered(lhs: ir.Value, rhs: ir.Value, *, larger: bool) -> ir.Value:

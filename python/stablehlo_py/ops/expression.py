@@ -192,10 +192,3 @@ def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
     for c in coefficients[1:]:
         result = result * x + c
     return result
-
-
-def any_of(*conditions: Num) -> Num:
-    result = conditions[0]
-    for c in conditions[1:]:
-        result = result | c
-    return result

@@ -68,6 +68,23 @@ def test_f64() -> None:
     assert {name: d for name, d in worst.items() if d > 6} == {}
 
 
+def test_digamma_left_of_zero() -> None:
+    """Beside its poles it is -1 / (x + n); near its zeros it is off by no more than a rounding of x would make it."""
+    zeros = np.array([-0.5040830082644554093, -1.573498473162390459, -2.610720868444144650, -3.635293366436901098])
+    poles = np.repeat(-np.arange(8.0), 40)
+    beside = poles + np.tile(np.geomspace(1e-9, 1e-4, 40), 8)
+    beside = np.concatenate([beside, 2 * poles - beside])
+    at_zeros, at_poles = compiled([Applied("chlo.digamma", (0,)), Applied("chlo.digamma", (1,))], zeros, beside)
+    assert np.abs(at_zeros).max() < 5e-15
+    gap = beside - np.rint(beside)
+    series = (
+        -1 / gap
+        + special.digamma(1 - np.rint(beside))
+        + gap * (np.pi**2 / 3 - special.polygamma(1, 1 - np.rint(beside)))
+    )
+    np.testing.assert_allclose(at_poles, series, rtol=1e-11)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_zeta_and_polygamma(dtype: object) -> None:
     rng = np.random.default_rng(0)

@@ -129,6 +129,52 @@ def test_power() -> None:
     np.testing.assert_allclose(p, np.array([1, 0, np.sqrt(2), -1, 1j, 0]), atol=1e-6)
 
 
+def test_power_of_zeros_and_infinities() -> None:
+    """exp(y log x), where a real y brings no NaN into the product."""
+    inf = np.inf
+    x = np.array([0, 0, 0, inf, complex(inf, 1), -inf, 2, 0.5, 1 + 1j], np.complex128)
+    y = np.array([-1, complex(0, 1), complex(1, 5), 2, -1, -2, inf, inf, 0], np.complex128)
+    (p,) = compiled([Applied("stablehlo.power", (0, 1))], x, y)
+    assert np.isposinf(p[0].real) and p[0].imag == 0
+    assert np.isnan(p[1]) and p[2] == 0
+    assert p[3] == complex(inf, 0) and p[4] == 0 and p[5] == 0
+    assert p[6] == complex(inf, 0) and p[7] == 0 and p[8] == 1
+
+
+def test_division_at_the_ends_of_the_range() -> None:
+    """Neither a sum of products nor a scale overflows where the quotient does not; subnormal parts keep their digits."""
+    big, tiny = np.finfo(np.float64).max, 5e-324
+    x = np.array(
+        [complex(big, big), complex(big, -big), tiny, complex(0, big), 1, complex(big, 0), tiny], np.complex128
+    )
+    y = np.array([1 + 1j, 1 - 1j, tiny, complex(big, 0), complex(0, big), tiny, big], np.complex128)
+    (q,) = compiled([Applied("stablehlo.divide", (0, 1))], x, y)
+    np.testing.assert_array_equal(q[:4], [big, big, 1, 1j])
+    assert q[4].imag == -1 / big and np.isposinf(q[5].real) and q[6] == 0
+
+
+def test_atan2_on_its_branch_cuts() -> None:
+    """-i log((x + iy) / sqrt(x^2 + y^2)) where the square root or the logarithm turns, zeros of both signs."""
+    numbers = [1, -1, 1j, -1j, complex(0, -1), complex(-1, -0.0), 2j, -2, 1 + 1j, -1 + 1j, complex(-0.0, 1), 0.5]
+    y, x = (v.ravel() for v in np.meshgrid(np.array(numbers, np.complex128), np.array(numbers, np.complex128)))
+    (got,) = compiled([Applied("stablehlo.atan2", (0, 1))], y, x)
+    with np.errstate(all="ignore"):
+        wanted = -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+    known = np.isfinite(wanted)
+    np.testing.assert_allclose(got[known], wanted[known], atol=1e-15)
+
+
+def test_atan2_of_small_numbers() -> None:
+    """About y / x: the logarithm of a quotient near 1 would have lost it."""
+    y, x = plane(np.complex128) * 1e-12, plane(np.complex128)[::-1].copy()
+    (got,) = compiled([Applied("stablehlo.atan2", (0, 1))], y, x)
+    turns = np.rint(got.real / np.pi) * np.pi
+    ahead = turns == 0
+    assert ahead.any() and not ahead.all()
+    np.testing.assert_allclose(got[ahead], (y / x)[ahead], rtol=1e-14)
+    np.testing.assert_allclose(np.abs(turns[~ahead]), np.pi)
+
+
 def test_arithmetic_and_comparison() -> None:
     x, y = plane(np.complex64), plane(np.complex64)[::-1].copy()
     names = ("add", "subtract", "multiply")

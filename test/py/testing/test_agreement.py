@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import stablehlo_py
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference.interpreter import interpret
 from stablehlo_py.testing.agreement import differences
@@ -51,3 +53,47 @@ def test_integers_are_exact():
     assert judged(ADD.replace("ELEMENT", "i32"), x, lambda w: w) == []
     said = judged(ADD.replace("ELEMENT", "i32"), x, lambda w: w + np.array([0, 1, 0, 0], np.int32))
     assert "first at [1]: 5 instead of 4" in said[0]
+
+
+PRODUCT = """
+func.func @main(%x: tensor<6xf32>) -> tensor<f32> {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %1 = stablehlo.reduce(%x init: %one) applies stablehlo.multiply across dimensions = [0]
+    : (tensor<6xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}"""
+
+
+def test_products_may_leave_the_range_in_one_order_only():
+    """1e-30 * 1e-30 is zero in f32, whatever follows; the same numbers in another order are not."""
+    x = np.array([1e-30, 1e-30, 1e30, 1e30, 2, 3], np.float32)
+    assert judged(PRODUCT, x, lambda w: w * 0) == []
+    calm = np.array([0.5, 2, 3, 5, 7, 0.1], np.float32)
+    assert judged(PRODUCT, calm, lambda w: w * np.float32(1 + 1e-7)) == []
+    assert judged(PRODUCT, calm, lambda w: w * 0)
+    assert judged(PRODUCT, calm, lambda w: w * np.float32(1.001))
+
+
+SCATTER = """
+func.func @main(%x: tensor<2xELEMENT>) -> tensor<2xELEMENT> {
+  %i = stablehlo.constant dense<0> : tensor<3x1xi32>
+  %u = stablehlo.constant dense<[8.0, 0.25, 0.25]> : tensor<3xELEMENT>
+  %0 = "stablehlo.scatter"(%x, %i, %u) ({
+  ^bb0(%a: tensor<ELEMENT>, %b: tensor<ELEMENT>):
+    %p = stablehlo.multiply %a, %b : tensor<ELEMENT>
+    stablehlo.return %p : tensor<ELEMENT>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>} : (tensor<2xELEMENT>, tensor<3x1xi32>, tensor<3xELEMENT>) -> tensor<2xELEMENT>
+  return %0 : tensor<2xELEMENT>
+}"""
+
+
+def test_scatter_rounds_each_update():
+    """4 * 8 is beyond the largest f8E3M4: infinite, whatever else is scattered there."""
+    x = np.array([4, 1], ml_dtypes.float8_e3m4)
+    text = SCATTER.replace("ELEMENT", "f8E3M4")
+    with new_context(), ir.Location.unknown():
+        (want,) = interpret(ir.Module.parse(text), x)
+    assert np.isposinf(want.astype(np.float32)[0])
+    (got,) = stablehlo_py.compile(text, cache=False)(x)
+    np.testing.assert_array_equal(np.asarray(got).view(np.uint8), want.view(np.uint8))

@@ -73,7 +73,7 @@ def logistic(x: np.ndarray) -> np.ndarray:
 
 register_rows(
     {
-        "stablehlo.abs": Row(np.abs, np.abs, np.abs, precise=True),
+        "stablehlo.abs": Row(np.abs, lambda z: np.hypot(np.real(z), np.imag(z)), np.abs, precise=True),
         "stablehlo.add": Row(np.add, np.add, np.add, np.logical_or),
         "stablehlo.and": Row(integer=np.bitwise_and),
         "stablehlo.atan2": Row(np.arctan2, cx.atan2, precise=True),
@@ -91,7 +91,7 @@ register_rows(
         "stablehlo.logistic": Row(logistic, cx.logistic, precise=True),
         "stablehlo.maximum": Row(maximum, np.maximum, np.maximum, np.logical_or),
         "stablehlo.minimum": Row(minimum, np.minimum, np.minimum, np.logical_and),
-        "stablehlo.multiply": Row(np.multiply, np.multiply, np.multiply, np.logical_and),
+        "stablehlo.multiply": Row(np.multiply, cx.multiply, np.multiply, np.logical_and),
         "stablehlo.negate": Row(np.negative, np.negative, np.negative),
         "stablehlo.not": Row(integer=np.invert),
         "stablehlo.or": Row(integer=np.bitwise_or),

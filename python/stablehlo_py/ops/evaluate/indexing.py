@@ -8,7 +8,7 @@ import numpy as np
 
 from stablehlo_py.core.registry import evaluate
 from stablehlo_py.dialects.stablehlo import Gather, GatherDims, Op, Scatter, ScatterDims
-from stablehlo_py.ops.evaluate.folding import Arrays, Fold, Run
+from stablehlo_py.ops.evaluate.folding import Arrays, Run
 from stablehlo_py.ops.evaluate.numeric import exact
 
 
@@ -127,7 +127,8 @@ def _targets(
 def evaluate_scatter(op: Scatter, *operands: np.ndarray, run: Run) -> Arrays:
     """Each update is combined into its place by the body; those out of bounds are left out.
 
-    One index after the other, and the window of each in row-major order: the order is free, and this is XLA's.
+    One index after the other, and the window of each in row-major order: the order is free, and this is XLA's. The
+    body is run in the type of its operands, so each update is rounded by itself.
     As the specification has it, of a window that lies partly outside the part inside counts; XLA leaves out the whole.
     """
     count = len(operands) // 2
@@ -143,17 +144,16 @@ def evaluate_scatter(op: Scatter, *operands: np.ndarray, run: Run) -> Arrays:
     starts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
     lengths = np.diff(starts, append=len(sorted_places))
     turn = np.arange(len(sorted_places)) - np.repeat(starts, lengths)
-    fold = Fold(op.block(), run, tuple(x.dtype for x in inputs))
-    results = [np.array(x).ravel() for x in fold.start(inputs, inputs[0].shape)]
+    results = [np.array(x).ravel() for x in inputs]
     flat_updates = [u.ravel() for u in updates]
     order = np.argsort(turn, kind="stable")
     rounds = np.split(by_place[order], np.cumsum(np.bincount(turn))[:-1]) if len(turn) else []
     for chosen in rounds:
         at = place[chosen]
-        values = fold.step(tuple(r[at] for r in results), tuple(u[chosen] for u in flat_updates))
+        values = run(0, *(r[at] for r in results), *(u[chosen] for u in flat_updates))
         for result, value in zip(results, values, strict=True):
             result[at] = value
-    return tuple(x.reshape(inputs[0].shape) for x in fold.finish(tuple(results)))
+    return tuple(x.reshape(inputs[0].shape) for x in results)
 
 
 @evaluate("stablehlo.torch_index_select")
