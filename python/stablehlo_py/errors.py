@@ -33,3 +33,7 @@ class UnsupportedOp(CompileError):
         self.op, self.reason, self.target = op, reason, target
         on = f" on target {target}" if target else ""
         super().__init__(f"{op} is not supported{on}: {reason}", where=where, hint=hint)
+
+
+class OutOfMemory(CompileError, MemoryError):
+    """There is no memory for what a program needs; raised when it is called."""

@@ -164,11 +164,10 @@ def _scaled_quotient(x: Complex, y: Complex) -> Complex:
 
 
 def _quotient(x: Complex, y: Complex, by: Callable[[Complex, Complex], Complex] = _scaled_quotient) -> Complex:
-    """x / y by `by`; infinities and zeros recovered as Annex G asks."""
+    """x / y by `by`; infinities and zeros as Annex G recovers them, even where only one part was lost."""
     quotient = by(x, y)
     re, im = quotient.re, quotient.im
 
-    lost = re.is_nan & im.is_nan
     by_zero = y.re.eq(0.0) & y.im.eq(0.0) & ~(x.re.is_nan & x.im.is_nan)
     huge = re.lift(_INFINITY).copysign(y.re)
     x_infinite = abs(x.re).eq(_INFINITY) | abs(x.im).eq(_INFINITY)
@@ -195,7 +194,7 @@ def _quotient(x: Complex, y: Complex, by: Callable[[Complex, Complex], Complex] 
             where(y_infinite & x_finite, (x.im * u - x.re * v) * 0.0, im),
         ),
     )
-    return Complex(where(lost, re_special, re), where(lost, im_special, im))
+    return Complex(re_special, im_special)
 
 
 def _unit(x: Num) -> Num:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stablehlo_py.errors import OutOfMemory
 from stablehlo_py.runtime.donation import places_of_results, sole_owners
 from stablehlo_py.runtime.entry import call_of
 from stablehlo_py.runtime.executor import Executor, NativeExecutor
@@ -64,10 +65,14 @@ class Executable:
         """Results for arguments of exactly the signature's shapes and dtypes; TypeError says which is not.
 
         Where an argument's memory was donated and a result takes it, the result is that array itself, if numpy's own,
-        writable, contiguous and apart from the others, and a copy else.
+        writable, contiguous and apart from the others, and a copy else. OutOfMemory, which is a MemoryError, says how
+        much there was no memory for.
         """
-        returned = self._call(*arguments)
-        return returned if isinstance(returned, tuple) else self._call_again(returned, arguments)
+        try:
+            returned = self._call(*arguments)
+            return returned if isinstance(returned, tuple) else self._call_again(returned, arguments)
+        except MemoryError as error:
+            raise self._out_of_memory(error) from None
 
     def _call_again(self, status: int | None, arguments: tuple[Any, ...]) -> tuple[np.ndarray, ...]:  # Any: as above
         """The call after the native entry gave a status, or took none of the arguments as they were."""
@@ -102,6 +107,17 @@ class Executable:
             # An equal dtype may be another object; a view has the one that the entry knows.
             arrays.append(array if array.dtype is dtype else array.view(dtype))
         return tuple(arrays)
+
+    def _out_of_memory(self, error: MemoryError) -> MemoryError:
+        """What is too large: the results, or the temporaries between them."""
+        if isinstance(error, OutOfMemory):
+            return error
+        needed = self.memory_analysis()
+        largest = max(self.program.results, key=lambda ty: ty.bytes, default=None)
+        return OutOfMemory(
+            f"no memory for {needed.results:,} bytes of results and {needed.temporaries:,} bytes of temporaries",
+            hint=f"the largest result is {largest}, of {largest.bytes:,} bytes" if largest else "",
+        )
 
     def _count_problem(self, given: int) -> str:
         wanted = ", ".join(map(str, self.program.arguments)) or "none"

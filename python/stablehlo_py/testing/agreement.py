@@ -182,7 +182,7 @@ class Nudged(Interpreter):
 
         Where the partial results of one order leave the range of the type, those of another may not.
         """
-        if len(step.operands) != 2:
+        if len(step.operands) != 2 or not env[step.operands[0]].size:
             return None
         operand, init = (env[number] for number in step.operands)
         known = known_body(step.op.block(), operand.dtype)

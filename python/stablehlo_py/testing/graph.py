@@ -38,6 +38,10 @@ class Value:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def is_quantized(self) -> bool:
+        return self.element.startswith("!quant")
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -107,7 +111,8 @@ class Graph:
     def argument(self, shape: Sequence[int], element: str, style: str = "any") -> Value:
         value = Value(self.name(), tuple(shape), element)
         self.arguments.append(Argument(value, style, self.random.randrange(1 << 30)))
-        self.values.append(value)
+        if not value.is_quantized:
+            self.values.append(value)
         return value
 
     def pick(
@@ -181,7 +186,7 @@ class Graph:
         self.lines.append(f'{name}{many} = "{op}"({given}){bodies}{attributes} : ({types}) -> ({made})')
         names = [f"{name}#{i}" for i in range(len(results))] if many else [name]
         values = [Value(n, tuple(shape), element) for n, (shape, element) in zip(names, results, strict=True)]
-        self.values.extend(values)
+        self.values.extend(v for v in values if not v.is_quantized)  # few ops take those: their family keeps them
         return values
 
     # --- regions
@@ -209,4 +214,4 @@ class Graph:
     def arguments_since(self, before: list[Value]) -> list[Value]:
         """Arguments of the program that a region has asked for: in scope everywhere."""
         known = {v.name for v in before}
-        return [a.value for a in self.arguments if a.value.name not in known]
+        return [a.value for a in self.arguments if a.value.name not in known and not a.value.is_quantized]

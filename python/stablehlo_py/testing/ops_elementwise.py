@@ -76,6 +76,7 @@ CHLO = (
     "lgamma",
     "digamma",
 )
+CHLO_OF_COMPLEX = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "conj", "square")
 
 
 def unary(g: Graph) -> Value:
@@ -91,10 +92,15 @@ def binary(g: Graph) -> Value:
     y = g.like(x.shape, x.element)
     if name == "atan2" and x.info.is_complex:  # a formula, whose value at infinities nobody has specified
         x, y = (g.argument(x.shape, x.element, "mild") for _ in range(2))
+    if name == "divide" and x.info.is_complex and g.chance(0.5):
+        x, y = (g.argument(x.shape, x.element, "wide") for _ in range(2))
     return g.emit(f"stablehlo.{name}", [x, y], (x.shape, x.element))
 
 
 def chlo(g: Graph) -> Value:
+    if g.chance(0.15):
+        z = g.pick(lambda e: e.is_complex)
+        return g.emit(f"chlo.{g.random.choice(CHLO_OF_COMPLEX)}", [z], (z.shape, z.element))
     x = g.pick(lambda e: e.name in ("f32", "f64", "f16", "bf16"))
     return g.emit(f"chlo.{g.random.choice(CHLO)}", [x], (x.shape, x.element))
 

@@ -7,19 +7,25 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
+from stablehlo_py.core.quantization import quantization
 from stablehlo_py.core.types import ELEMENT_TYPES, ElementType
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-3, 2.5, -2.5, 1e30, -1e30)
 
 
 def make_array(shape: Sequence[int], element: str, style: str, seed: int) -> np.ndarray:
-    """style: any (specials, extremes), mild (small and finite), positive, index (some out of range)."""
+    """style: any (specials, extremes), mild (small and finite), positive, index (some out of range), wide (complex
+    numbers with parts of any size)."""
     random = np.random.default_rng(seed)
-    info = ELEMENT_TYPES[element]
     shape = tuple(shape)
+    if element.startswith("!quant"):
+        of = quantization(element)
+        return np.asarray(random.integers(of.low, of.high, shape, endpoint=True)).astype(of.storage.dtype)
+    info = ELEMENT_TYPES[element]
     if info.is_complex:
-        # no huge parts: whether a product of them overflows depends on how it is computed
-        parts = [_floats(random, shape, info.part, "calm" if style == "any" else style) for _ in range(2)]
+        # no huge parts unless asked for: whether a product of them overflows depends on how it is computed
+        part_style = {"any": "calm", "wide": "any"}.get(style, style)
+        parts = [_floats(random, shape, info.part, part_style) for _ in range(2)]
         array = np.empty(shape, info.dtype)
         array.real, array.imag = parts
         return array

@@ -248,7 +248,8 @@ class _Rows:
             ir.Value, int
         ] = {}  # full value: the first loop that can make it; row value: loops before it
         for op in group.ops:
-            before = max((self.loop_of.get(group.place(v)[0], 0) for v in group.operands(op)), default=0)
+            # all operands: a reduction may also start from what another one gives
+            before = max((self.loop_of.get(group.place(v)[0], 0) for v in op.operands), default=0)
             for result in op.results:
                 self.loop_of[result] = before + 1 if op.name == "stablehlo.reduce" else before
         self.reduces = [op for op in group.ops if op.name == "stablehlo.reduce"]

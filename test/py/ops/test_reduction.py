@@ -11,6 +11,8 @@ import pytest
 from jax import lax
 from ops.agree import numbers, with_jax, with_reference
 
+from stablehlo_py import compile
+
 
 def test_any_dimensions() -> None:
     dims = [d for count in range(5) for d in itertools.combinations(range(4), count)]
@@ -83,3 +85,23 @@ def test_small_floats_are_accumulated_in_f32() -> None:
     }"""
     (got,) = stablehlo_py.compile(text)(np.ones(1000, ml_dtypes.bfloat16))
     assert got == 1000  # in bf16 the sum would stop at 256
+
+
+def test_starts_from_another_reduction() -> None:
+    """Both may share a kernel; the second one's loop then comes after the first one's."""
+    text = """
+    func.func @main(%x: tensor<3x5xf32>) -> (tensor<f32>, tensor<3xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 1]
+        : (tensor<3x5xf32>, tensor<f32>) -> tensor<f32>
+      %1 = stablehlo.negate %0 : tensor<f32>
+      %2 = stablehlo.reduce(%x init: %1) applies stablehlo.maximum across dimensions = [0, 1]
+        : (tensor<3x5xf32>, tensor<f32>) -> tensor<f32>
+      %3 = stablehlo.reduce(%x init: %2) applies stablehlo.maximum across dimensions = [1]
+        : (tensor<3x5xf32>, tensor<f32>) -> tensor<3xf32>
+      return %2, %3 : tensor<f32>, tensor<3xf32>
+    }"""
+    x = -np.arange(1, 16, dtype=np.float32).reshape(3, 5)
+    total, rows = (np.asarray(r) for r in compile(text, cache=False)(x))
+    assert total == 120
+    np.testing.assert_array_equal(rows, [120] * 3)

@@ -31,7 +31,8 @@ def evaluate_custom_call(op: Op, *operands: np.ndarray) -> tuple[np.ndarray, ...
         return run_on_arrays(call_of(op.operation), operands)
     if target in MARKERS:
         return operands
-    rule = evaluate.find("chlo." + target.removeprefix("mhlo.")) if target.startswith("mhlo.") else None
+    name = "chlo." + target.removeprefix("mhlo.").replace("topk", "top_k")
+    rule = evaluate.find(name) if target.startswith("mhlo.") else None
     if rule is None:
         custom_calls.find(target, describe_location(op.location))  # raises and says why
     assert rule is not None
