@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py import BadInput, CompileError, UnsupportedOp
+from stablehlo_py import BadInput, CompileError, OutOfMemory, UnsupportedOp
+from stablehlo_py.testing.mutate import absurd_programs
 
 SMALL = """
 func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> (tensor<2x3xf32>, tensor<i32>) {
@@ -305,3 +306,67 @@ def test_compiles_leak_little():
     gc.collect()
     grown = (resident() - before) / 100
     assert grown < 200_000, f"{grown:.0f} bytes a compilation"
+
+
+# --- sizes beyond all memory
+
+HUGE = 1 << 40
+
+
+def test_a_result_that_no_memory_holds():
+    ty = f"tensor<{HUGE}xf32>"
+    text = f"func.func @main() -> {ty} {{ %0 = stablehlo.iota dim = 0 : {ty} return %0 : {ty} }}"
+    executable = stablehlo_py.compile(text)
+    with pytest.raises(OutOfMemory, match=r"4,398,046,511,104 bytes of results(.|\n)*float32\[1099511627776\]"):
+        executable()
+    with pytest.raises(MemoryError):
+        executable()
+
+
+def test_a_temporary_that_no_memory_holds():
+    text = f"""
+    func.func @main(%x: tensor<f32>) -> tensor<1xf32> {{
+      %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<{HUGE}xf32>
+      %1 = "stablehlo.sort"(%0) ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }}) {{dimension = 0 : i64}} : (tensor<{HUGE}xf32>) -> tensor<{HUGE}xf32>
+      %2 = stablehlo.slice %1 [5:6] : (tensor<{HUGE}xf32>) -> tensor<1xf32>
+      return %2 : tensor<1xf32>
+    }}"""
+    with pytest.raises(OutOfMemory, match=r"4 bytes of results and [0-9,]{17,} bytes of temporaries"):
+        stablehlo_py.compile(text)(np.float32(1))
+
+
+def test_a_size_that_a_call_decides_and_no_memory_holds():
+    text = """func.func @main(%n: tensor<1xi64>) -> tensor<?xf32> {
+      %0 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi64>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }"""
+    executable = stablehlo_py.compile(text)
+    assert np.asarray(executable(np.array([3]))[0]).tolist() == [0, 1, 2]
+    with pytest.raises(OutOfMemory):
+        executable(np.array([HUGE]))
+
+
+def test_more_dimensions_than_arrays_have():
+    def reshaped(rank: int, result: str) -> str:
+        ty = f"tensor<{'1x' * rank}f32>"
+        return f"""func.func @main(%x: tensor<f32>) -> {result or ty} {{
+          %0 = stablehlo.reshape %x : (tensor<f32>) -> {ty}
+          %1 = stablehlo.add %0, %0 : {ty}
+          %2 = stablehlo.reshape %1 : ({ty}) -> tensor<f32>
+          return {"%2" if result else "%1"} : {result or ty}
+        }}"""
+
+    assert stablehlo_py.compile(reshaped(64, ""))(np.float32(2))[0].shape == (1,) * 64
+    assert stablehlo_py.compile(reshaped(65, "tensor<f32>"))(np.float32(2))[0] == 4
+    with pytest.raises(BadInput, match="has 65 dimensions, arrays of NumPy have at most 64"):
+        stablehlo_py.compile(reshaped(65, ""))
+
+
+def test_nested_regions():
+    """10,000 are refused before the parser, which would overflow its stack, sees them."""
+    with pytest.raises(BadInput, match="nest deeper than"):
+        stablehlo_py.compile(dict(absurd_programs())["nested_10000"])

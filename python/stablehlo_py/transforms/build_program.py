@@ -17,6 +17,7 @@ import numpy as np
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.custom_call import call_of
 from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
 from stablehlo_py.runtime.program import (
     ArrayType,
@@ -32,6 +33,8 @@ from stablehlo_py.runtime.program import (
     While,
 )
 from stablehlo_py.transforms.grouping import ALIASES
+
+_MOST_DIMENSIONS = 64  # of an array of NumPy 2
 
 
 @dataclass(frozen=True)
@@ -292,4 +295,10 @@ def _donors(main: ir.Operation) -> tuple[int, ...]:
 
 
 def _array_type(ty: TensorType) -> ArrayType:
+    """The type of an array that comes from outside or goes there; inside of a program any rank will do."""
+    if ty.rank > _MOST_DIMENSIONS:
+        raise BadInput(
+            f"{ty} has {ty.rank} dimensions, arrays of NumPy have at most {_MOST_DIMENSIONS}",
+            hint="reshape arguments and results to fewer",
+        )
     return ArrayType(ty.shape, ty.element.dtype.name)
