@@ -24,6 +24,7 @@ from typing import Any
 import stablehlo_py
 
 MEMORY = 8 << 30  # of address space
+PATIENCE = 10  # times the limit on a child's own time may pass on the clock
 COMPARE = "compare"  # with the reference interpreter
 COMPILE = "compile"  # only
 
@@ -56,6 +57,7 @@ class Worker:
         began = time.monotonic()
         for attempt in (0, 1):
             self._start()
+            busy = self._busy()
             try:
                 self._send(pickle.dumps((COMPILE if arrays is None else COMPARE, program, arrays)))
                 break
@@ -63,7 +65,7 @@ class Worker:
                 self.close()
                 if attempt:
                     return Verdict("crash", "the child dies before it takes a job")
-        answer = self._receive(began + self.seconds)
+        answer = self._receive(time.monotonic(), busy)
         if answer is not None:
             kind, detail = pickle.loads(answer)
             return Verdict(kind, detail, time.monotonic() - began)
@@ -105,31 +107,48 @@ class Worker:
         while data:
             data = data[os.write(self._to, data) :]
 
-    def _receive(self, deadline: float) -> bytes | None:
-        """An answer; None when the child is dead or late."""
+    def _receive(self, began: float, busy: float) -> bytes | None:
+        """An answer; None when the child is dead or late: by its own time where the system tells it, else by the clock.
+
+        began, busy: the clock and the child's own time when it got the job. On a machine with other work the clock says
+        little; a child that sleeps for PATIENCE times as long is late all the same.
+        """
         data = b""
         while len(data) < 8 or len(data) < 8 + struct.unpack_from("<Q", data)[0]:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._from], [], [], left)[0]:
+            passed = time.monotonic() - began
+            spent = self._busy() - busy if sys.platform == "linux" else passed
+            left = min(self.seconds - spent, self.seconds * PATIENCE - passed)
+            if left <= 0:
                 return None
+            if not select.select([self._from], [], [], min(max(left, 0.1), 5.0))[0]:
+                continue
             chunk = os.read(self._from, 1 << 16)
             if not chunk:
                 return None
             data += chunk
         return data[8:]
 
+    def _busy(self) -> float:
+        """Seconds of processor time that the child has had; 0 where the system does not tell."""
+        assert self._child is not None
+        try:
+            fields = Path(f"/proc/{self._child.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def _bury(self, seconds: float) -> Verdict:
         """What became of a child that gives no answer."""
         child = self._child
         assert child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(0.5 if seconds < self.seconds else 0)
+            child.wait(0.5)
         code = child.poll()
         self._log.seek(0)
         said = self._log.read()[-2000:].decode("utf-8", "replace").strip()
         self.close()
         if code is None:
-            return Verdict("hang", f"no answer after {self.seconds:.0f} s", seconds)
+            return Verdict("hang", f"no answer after {self.seconds:.0f} s of its own time", seconds)
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Verdict("crash", f"{name}: {said}", seconds)
 

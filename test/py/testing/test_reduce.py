@@ -100,3 +100,10 @@ def test_text_that_is_no_program(tmp_path, capsys):
     program.write_text("func.func @main() {\n  this is\n  no program\n  return\n}\n")
     assert main(["reduce", str(program), "--check=error:BadInput", "--seconds=20"]) == 0
     assert len(capsys.readouterr().out) < 20
+
+
+def test_a_child_that_never_answers_hangs(tmp_path):
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("while True: pass")
+    with Worker(seconds=3, plugin=str(plugin)) as worker:
+        assert worker.judge("").kind == "hang"
