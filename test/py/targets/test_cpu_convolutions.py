@@ -35,6 +35,18 @@ CASES = {
     "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),
     "few features": ((1, 20, 20, 3), (5, 5, 3, 5), {"dimension_numbers": LAST}),
 }
+# A dimension of size 1 has its neighbour's stride in memory, but not in a copy with zeros around it.
+for order in ("NCH", "NHC", "CNH", "HNC"):
+    CASES[f"one place, {order}"] = (
+        tuple({"N": 6, "C": 1, "H": 1}[c] for c in order),
+        (1, 1, 6),
+        {
+            "dimension_numbers": (order, "IHO", "NHC"),
+            "window_strides": (2,),
+            "padding": [(0, 2)],
+            "batch_group_count": 6,
+        },
+    )
 
 
 def convolution(options: dict) -> Callable:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest
-from stablehlo_py.targets.cpu.convolution_plan import Split
+from stablehlo_py.targets.cpu.convolution_plan import Split, Tile
 from stablehlo_py.targets.cpu.convolutions import Geometry
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 
@@ -29,8 +29,8 @@ class Side:
 class PaddedImage:
     """A scratch buffer with the image's place in it; `geometry` has the strides of the copy."""
 
-    def __init__(self, geometry: Geometry, split: Split, source: ir.Value, element: ir.Type, lanes: int) -> None:
-        self.of, self.split, self.source, self.lanes = geometry, split, source, lanes
+    def __init__(self, geometry: Geometry, split: Split, tile: Tile, source: ir.Value, element: ir.Type) -> None:
+        self.of, self.split, self.source, self.lanes = geometry, split, source, tile.lanes
         self.element = element
         sides = [Side(n, geometry.loops[n].extent, geometry.loops[n].x, self._part(n), 0) for n in "bgi"]
         for n, axis in enumerate(geometry.axes):
@@ -38,7 +38,8 @@ class PaddedImage:
             sides.append(Side(f"o{n}", axis.size, axis.x, part.reach, 0))
         stride = 1
         self.sides: list[Side] = []
-        for side in sorted(sides, key=lambda s: (s.source, s.size != 1)):
+        # Dimensions of size 1 have the stride of a neighbour, but zeros around them; what is in the lanes goes innermost.
+        for side in sorted(sides, key=lambda s: (s.source, s.name != tile.lane.name, s.size != 1)):
             self.sides.insert(0, replace(side, target=stride))
             stride *= side.extent
         self.size = stride

@@ -76,7 +76,7 @@ class _Emitter:
         self.whole, self.split, self.x, self.w, self.out = geometry, split, x, w, out
         self.element = ir.MemRefType(out.type).element_type
         self.vectors = Vectors(self.element, tile.lanes)
-        self.image = PaddedImage(geometry, split, x, self.element, tile.lanes) if padded else None
+        self.image = PaddedImage(geometry, split, tile, x, self.element) if padded else None
         self.of = self.image.geometry if self.image else geometry
         loops = {loop.name: loop for loop in parallel_loops(self.of)}
         self.tile = replace(tile, row=loops.get(tile.row.name, tile.row), lane=loops[tile.lane.name])
