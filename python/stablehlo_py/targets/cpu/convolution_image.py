@@ -43,7 +43,7 @@ class PaddedImage:
             self.sides.insert(0, replace(side, target=stride))
             stride *= side.extent
         self.size = stride
-        self.buffer = nest.scratch([stride + lanes], element)
+        self.buffer = nest.scratch([stride + tile.lanes], element)
         strides = {side.name: side.target for side in self.sides}
         self.geometry = replace(
             geometry,
