@@ -8,6 +8,7 @@ differ by a few times as much; one that stays must be equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate import complex as cx
 from stablehlo_py.ops.evaluate.folding import known_body
 from stablehlo_py.ops.evaluate.numeric import element_of, exact, narrow
+from stablehlo_py.ops.evaluate.quantized import OnReal
 from stablehlo_py.reference.interpreter import Interpreter
 from stablehlo_py.reference.plan import Step
 
@@ -166,6 +168,8 @@ class Nudged(Interpreter):
         plain = not is_inexact(name) and not self._is_complex(step)
         if plain or step.callee:
             return super()._step(step, env, whole)
+        if isinstance(step.rule, OnReal):
+            step = replace(step, rule=replace(step.rule, adjust=self._nudge))
         near = step.op.operand_types and step.op.operand_types[0].element.name in _AT_NEAR_ARGUMENTS.get(name, ())
         if (name.removeprefix("stablehlo.") in _SUMS and not whole) or near:
             saved = {number: env[number] for number in step.operands}

@@ -97,3 +97,21 @@ def test_scatter_rounds_each_update():
     assert np.isposinf(want.astype(np.float32)[0])
     (got,) = stablehlo_py.compile(text, cache=False)(x)
     np.testing.assert_array_equal(np.asarray(got).view(np.uint8), want.view(np.uint8))
+
+
+QUANTIZED = """
+func.func @main(%x: tensor<200x!quant.uniform<i8:f32, 0.015625>>) -> tensor<200x!quant.uniform<i8:f32, 0.0078125>> {
+  %0 = stablehlo.uniform_dequantize %x : (tensor<200x!quant.uniform<i8:f32, 0.015625>>) -> tensor<200xf32>
+  %1 = stablehlo.uniform_quantize %0 : (tensor<200xf32>) -> tensor<200x!quant.uniform<i8:f32, 0.0078125>>
+  %2 = stablehlo.OP %1 : tensor<200x!quant.uniform<i8:f32, 0.0078125>>
+  return %2 : tensor<200x!quant.uniform<i8:f32, 0.0078125>>
+}"""
+
+
+@pytest.mark.parametrize("op", ["tanh", "abs"])
+def test_stored_integers_are_exact_but_at_a_half(op):
+    """What a function gives is rounded to an integer: another one where the function is off by an ULP, at most."""
+    x = np.arange(-100, 100, dtype=np.int8)
+    text = QUANTIZED.replace("OP", op)
+    assert judged(text, x, lambda w: w) == []
+    assert judged(text, x, lambda w: w + np.int8(1))

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from transforms.math_truth import FUNCTIONS, Function, errors, samples, truth_of
 
 import stablehlo_py
+from stablehlo_py import Options
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.targets.cpu import expand_math
+from stablehlo_py.targets.cpu.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.transforms.math_expansions import CALLS, OPS
 from stablehlo_py.transforms.math_expansions.quarter_turns import two_over_pi
@@ -186,3 +188,30 @@ def test_features_decide_about_fusing() -> None:
     assert expand_math.has_fma("+avx,+fma,+sse2")
     assert not expand_math.has_fma("+avx,-fma,+fma4")
     assert expand_math.has_fma("+neon,+fp-armv8")
+
+
+@pytest.mark.skipif(
+    "+avx2" not in host()[1].split(",") or "+fma" not in host()[1].split(","), reason="for x86-64 with AVX2"
+)
+@pytest.mark.parametrize("ty", TYPES)
+def test_vectors_of_every_width_give_the_same_bits(ty: str) -> None:
+    """Eight or sixteen numbers at a time, and what is left over at the end of each length."""
+    lengths = (1, 3, 8, 9, 17, 31, 64, 65, 131)
+    chosen = [f for f in FUNCTIONS if f.operands == 1]
+    arrays = [samples(f, TYPES[ty], 400, seed=9)[0] for f in chosen]
+    random = np.random.default_rng(0)
+    inputs = [random.choice(x, n) for x in arrays for n in lengths]
+    types = [f"tensor<{n}x{ty}>" for _ in arrays for n in lengths]
+    lines = [f'  %r{i} = "{chosen[i // len(lengths)].op}"(%a{i}) : ({kind}) -> {kind}' for i, kind in enumerate(types)]
+    head = ", ".join(f"%a{i}: {kind}" for i, kind in enumerate(types))
+    names = ", ".join(f"%r{i}" for i in range(len(types)))
+    body = "\n".join(lines)
+    every = ", ".join(types)
+    text = f"func.func @main({head}) -> ({every}) {{\n{body}\n  return {names} : {every}\n}}\n"
+    mine, narrow = (
+        stablehlo_py.compile(text, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu)))(*inputs)
+        for cpu in ("", "znver2")
+    )
+    for i, (a, b) in enumerate(zip(mine, narrow, strict=True)):
+        same = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))
+        assert same.all(), (chosen[i // len(lengths)].name, len(a))

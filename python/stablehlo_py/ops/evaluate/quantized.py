@@ -7,6 +7,8 @@ done on the real numbers, in the expressed type, and quantized again: so the spe
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -126,12 +128,27 @@ def on_quantized(op: Op, rule: Rule) -> tuple[Op, Rule]:
     if op.name in MOVES or op.name in WITH_REGIONS:
         return _seen_as(type(op), real=False)(op.operation), rule
 
-    def on_real(real_op: Op, *arrays: np.ndarray, **options: Any) -> tuple[np.ndarray, ...]:  # Any: run, if it has one
-        made = rule(real_op, *[real(q, x) if q else x for q, x in zip(of, arrays, strict=True)], **options)
-        results = made if isinstance(made, tuple) else (made,)
-        return tuple(stored(q, x) if q else x for q, x in zip(to, results, strict=True))
+    return _seen_as(type(op), real=True)(op.operation), OnReal(rule, tuple(of), tuple(to))
 
-    return _seen_as(type(op), real=True)(op.operation), on_real
+
+@dataclass(frozen=True)
+class OnReal:
+    """The rule of an op on real numbers, between those that its quantized operands and results stand for.
+
+    adjust: of the real results, before they are quantized.
+    """
+
+    rule: Rule
+    of: tuple[Quantization | None, ...]
+    to: tuple[Quantization | None, ...]
+    adjust: Callable[[Any], Any] = lambda x: x  # Any: as below
+
+    def __call__(
+        self, op: Op, *arrays: np.ndarray, **options: Any
+    ) -> tuple[np.ndarray, ...]:  # Any: run, if it has one
+        made = self.rule(op, *[real(q, x) if q else x for q, x in zip(self.of, arrays, strict=True)], **options)
+        results = made if isinstance(made, tuple) else (made,)
+        return tuple(stored(q, self.adjust(x)) if q else x for q, x in zip(self.to, results, strict=True))
 
 
 @evaluate("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
