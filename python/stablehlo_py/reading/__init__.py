@@ -62,11 +62,11 @@ def _read_file(path: Path, context: ir.Context) -> ir.Module:
 def read_bytes(data: bytes, name: str, context: ir.Context, path: Path | None = None) -> ir.Module:
     """The program in `data`, whichever form it has; `name` stands for it in messages, `path` is where it came from."""
     if data.startswith(BYTECODE):
-        guard.refuse_crashing_bytecode(data, name, partial(_parse_bytecode, data, context))
+        guard.refuse_crashing_bytecode(data, name, partial(parse_bytecode, data, context))
         return _read_bytecode(data, name, context)
     diagnose.refuse_other_formats(data, name)
     if (inner := _exported_artifact(data)) is not None:
-        guard.refuse_crashing_bytecode(inner, name, partial(_parse_bytecode, inner, context))
+        guard.refuse_crashing_bytecode(inner, name, partial(parse_bytecode, inner, context))
         return _read_bytecode(inner, name, context)
     try:
         text = data.decode()
@@ -93,7 +93,8 @@ def _exported_artifact(data: bytes) -> bytes | None:
 # --- bytecode ----------------------------------------------------------------------------------------------------------
 
 
-def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
+def parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
+    """The module in bytecode or in an artifact, as it is; damage may take the process down."""
     if b"vhlo" in data and not context.is_dialect_loaded("vhlo"):
         with context:  # a dialect that no one can ask for: it comes with its passes
             PassManager.parse("builtin.module(stablehlo-legalize-to-vhlo)").run(ir.Module.parse("module {}").operation)
@@ -106,7 +107,7 @@ def _read_bytecode(data: bytes, name: str, context: ir.Context) -> ir.Module:
     messages: list[str] = []
     try:
         with context.attach_diagnostic_handler(partial(_keep, messages)):
-            module = _parse_bytecode(data, context)
+            module = parse_bytecode(data, context)
     except (ir.MLIRError, RuntimeError, ValueError, MemoryError) as error:  # a damaged length asks for any memory
         if b"sdy" in data and (text := _through_jaxlib(data)) is not None:
             return _read_text(text, name, context)

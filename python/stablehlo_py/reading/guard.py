@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import re
+import select
 import signal
-import time
+import threading
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.reading import probe
 
 MAX_DEPTH = 1000  # the parser's recursion overflows the stack at about 3,000 regions
 PROBE_SECONDS = 20
+_PROBER = probe.make(PROBE_SECONDS)
 
 CHUNK = 1 << 23  # bytes looked at together: bounds the memory of the scan
 
@@ -100,7 +104,10 @@ def refuse_trapping(text: bytes, where: str, parse: Callable[[], object]) -> Non
 
 def refuse_crashing_bytecode(data: bytes, where: str, parse: Callable[[], object]) -> None:
     """Refuse bytecode that the parser does not survive: where it is damaged, the parser frees memory twice."""
-    if not survives(parse):
+    lives = _PROBER.survives(data)
+    if lives is None:
+        lives = survives(parse)
+    if not lives:
         raise BadInput(
             "the bytecode is damaged: it crashes the MLIR parser",
             where=where,
@@ -111,33 +118,41 @@ def refuse_crashing_bytecode(data: bytes, where: str, parse: Callable[[], object
 def survives(parse: Callable[[], object]) -> bool:
     """Whether a fork of this process outlives `parse` within PROBE_SECONDS; ordinary errors count as outliving.
 
-    The fork only parses and exits, so the locks of other threads do not matter to it. It costs a few milliseconds.
+    The fork only parses, answers and exits, so the locks of other threads do not matter to it. It costs a few
+    milliseconds; the answer comes by a pipe, since taking a fork's memory down lasts as long as all the rest.
     """
     if not hasattr(os, "fork"):
         return True
+    answer, mouth = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # JAX and Python warn of forks beside threads
         child = os.fork()
     if child == 0:
-        _parse_and_exit(parse)
-    deadline = time.monotonic() + PROBE_SECONDS
-    pause = 0.0005
-    while True:
-        try:
-            done, status = os.waitpid(child, os.WNOHANG)
-        except ChildProcessError:  # someone else has waited for it
-            return True
-        if done == child:
-            return not os.WIFSIGNALED(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return False
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
+        _parse_and_exit(parse, mouth)
+    os.close(mouth)
+    try:
+        ears = select.poll()  # not select.select, which knows no numbers above 1,023
+        ears.register(answer, select.POLLIN)
+        # The pipe of a dead process is at its end.
+        lived = bool(ears.poll(1000 * PROBE_SECONDS)) and os.read(answer, 1) == _ALIVE
+    finally:
+        os.close(answer)
+    if not lived:
+        os.kill(child, signal.SIGKILL)  # not reaped yet, so the number is still its own
+    # Someone has to wait for it, or it stays in the table of processes.
+    threading.Thread(target=_reap, args=(child,), daemon=True).start()
+    return lived
 
 
-def _parse_and_exit(parse: Callable[[], object]) -> None:
+_ALIVE = b"a"
+
+
+def _reap(child: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # someone else has waited for it
+        os.waitpid(child, 0)
+
+
+def _parse_and_exit(parse: Callable[[], object], mouth: int) -> None:
     import resource  # not on Windows, which has no fork either
 
     faulthandler.disable()  # a crash here is an answer, not news
@@ -150,4 +165,5 @@ def _parse_and_exit(parse: Callable[[], object]) -> None:
     except Exception:
         pass  # the parent meets the same error and reports it
     finally:
+        os.write(mouth, _ALIVE)
         os._exit(0)

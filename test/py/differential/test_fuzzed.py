@@ -126,7 +126,7 @@ def test_artifact_with_a_damaged_length(monkeypatch):
     def parse(data: bytes, context: ir.Context) -> ir.Module:
         raise MemoryError("std::bad_alloc")
 
-    monkeypatch.setattr(reading, "_parse_bytecode", parse)
+    monkeypatch.setattr(reading, "parse_bytecode", parse)
     with pytest.raises(BadInput, match="damaged"):
         stablehlo_py.compile(b"ML\xefR" + bytes(40))
 
