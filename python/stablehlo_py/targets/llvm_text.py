@@ -7,6 +7,7 @@ The bindings print LLVM 24, llvmlite parses LLVM 22. The two differ only in floa
 from __future__ import annotations
 
 import re
+import string
 import struct
 from dataclasses import dataclass
 
@@ -30,25 +31,34 @@ def to_llvm_ir(module: ir.Operation) -> str:
 
 def check_translatable(module: ir.Operation) -> None:
     """Refuse what has no translation: translating it would end the process."""
-    for region in module.regions:
-        for block in region.blocks:
-            for argument in block.arguments:
-                _check_type(module, argument.type)
-            for view in block.operations:
-                op = view.operation
-                if not op.name.startswith(_TRANSLATED_DIALECTS):
-                    raise UnsupportedOp(
-                        op.name, "it was left behind by the lowering to LLVM", where=describe_location(op.location)
-                    )
-                for result in op.results:
-                    _check_type(op, result.type)
-                check_translatable(op)
+    known: set[str | ir.Type] = set()  # names and types that are known to be good
+    problems: list[UnsupportedOp] = []  # raised outside of the walk, which goes through C++
+
+    def look(op: ir.Operation) -> ir.WalkResult:
+        name = op.name
+        if name not in known and op != module:
+            if not name.startswith(_TRANSLATED_DIALECTS):
+                problems.append(_unsupported(op, "it was left behind by the lowering to LLVM"))
+                return ir.WalkResult.INTERRUPT
+            known.add(name)
+        types = [result.type for result in op.results]
+        types += [argument.type for region in op.regions for block in region.blocks for argument in block.arguments]
+        for ty in types:
+            if ty not in known:
+                text = str(ty)
+                if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
+                    problems.append(_unsupported(op, f"type {text} has no LLVM type"))
+                    return ir.WalkResult.INTERRUPT
+                known.add(ty)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(look, ir.WalkOrder.PRE_ORDER)
+    if problems:
+        raise problems[0]
 
 
-def _check_type(op: ir.Operation, ty: ir.Type) -> None:
-    text = str(ty)
-    if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
-        raise UnsupportedOp(op.name, f"type {text} has no LLVM type", where=describe_location(op.location))
+def _unsupported(op: ir.Operation, why: str) -> UnsupportedOp:
+    return UnsupportedOp(op.name, why, where=describe_location(op.location))
 
 
 @dataclass(frozen=True)
@@ -70,11 +80,13 @@ _FORMATS = {
 }
 
 _TYPE = re.compile(r"(?<![-\w.$%@\"])(half|bfloat|float|double)\b")
+# What may be a literal, found by its first character; whether it is one is for the text in front of it to say.
 _LITERAL = re.compile(
     r'"[^"\n]*"'  # strings and quoted names are skipped
-    r"|(?:\b(half|bfloat|float|double) )?(?<![-\w.$%@])"
-    r"([+-](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\))|f0x[0-9A-Fa-f]+|[+-]?\d+\.\d*(?:[eE][+-]?\d+)?)(?![\w.])"
+    r"|([+-](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\))|f0x[0-9A-Fa-f]+|[+-]?\d+\.\d*(?:[eE][+-]?\d+)?)(?![\w.])"
 )
+_WITHIN = frozenset("-.$%@_") | frozenset(string.ascii_letters + string.digits)  # no literal begins behind these
+_NAMED = re.compile(r"\b(half|bfloat|float|double) $")
 _SPECIAL = re.compile(r"([+-])(inf|qnan|s?nan)(?:\(0x([0-9A-Fa-f]+)\))?$")
 
 
@@ -86,16 +98,18 @@ def fix_literals(text: str) -> str:
     memo: dict[tuple[str, str], str] = {}
 
     def rewrite(match: re.Match[str]) -> str:
-        ty, literal = match.groups()
-        if literal is None:
+        literal = match[1]
+        start = match.start()
+        if literal is None or (start and text[start - 1] in _WITHIN):
             return match[0]
-        kind = ty or _type_before(text, match.start())
+        named = _NAMED.search(text, max(start - 8, 0), start)
+        kind = named[1] if named else _type_before(text, start)
         if kind is None:
-            return match[0]
+            return literal
         spelled = memo.get((kind, literal))
         if spelled is None:
             spelled = memo[kind, literal] = _spell(kind, _bits(kind, literal))
-        return f"{ty} {spelled}" if ty else spelled
+        return spelled
 
     return _LITERAL.sub(rewrite, text)
 
