@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.dialects.stablehlo import Op
@@ -13,6 +12,7 @@ from stablehlo_py.ops.evaluate import complex as cx
 from stablehlo_py.ops.evaluate.numeric import bits_of, element_of, from_bits, total_order
 from stablehlo_py.ops.evaluate.pointwise import Row, pointwise, register_rows
 from stablehlo_py.ops.evaluate.shape import broadcast
+from stablehlo_py.ops.evaluate.special import special
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])  # SciPy's is off by 20 ULP in the tail
 

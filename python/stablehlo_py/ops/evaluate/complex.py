@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.ops.evaluate.pointwise import pointwise
+from stablehlo_py.ops.evaluate.special import special
 
 
 def multiply(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
