@@ -92,6 +92,7 @@ def new_context() -> ir.Context:
 
 
 _spare: list[tuple[ir.Context, int]] = []
+_belongings: dict[ir.Context, dict[Any, Any]] = {}  # Any: each key is of whoever made it
 _MOST_USES = 100  # a context never forgets a type or an attribute, so it is not used for ever
 
 
@@ -105,12 +106,24 @@ def borrowed_context() -> Iterator[ir.Context]:
         context, uses = _spare.pop()
     except IndexError:  # not asked before: another thread may take the last one in between
         context, uses = new_context(), 0
-    with context, ir.Location.unknown():
-        yield context
-    # not after an exception: what has failed may have left the context in an unusual state
-    if uses < _MOST_USES and not _spare and context not in _forgotten:
+        _belongings[context] = {}
+    kept = False
+    try:
+        with context, ir.Location.unknown():
+            yield context
+        # not after an exception: what has failed may have left the context in an unusual state
+        kept = uses < _MOST_USES and not _spare and context not in _forgotten
+    finally:
+        if not kept:
+            del _belongings[context]
+        _forgotten.discard(context)
+    if kept:
         _spare.append((context, uses + 1))
-    _forgotten.discard(context)
+
+
+def belongings(context: ir.Context) -> dict[Any, Any]:  # Any: each key is of whoever made it
+    """What is kept as long as a borrowed context, such as pass managers; of other contexts nothing is."""
+    return _belongings.get(context, {})
 
 
 _forgotten: set[ir.Context] = set()

@@ -7,6 +7,7 @@ run(pipeline, module.operation, stop_after="linalg")
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from stablehlo_py.core.pipeline_text import load as load
 from stablehlo_py.core.pipeline_text import parse as parse
 from stablehlo_py.core.pipeline_text import shipped as shipped
 from stablehlo_py.errors import CompileError
-from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.mlir import PassManager, belongings, ir
 
 
 def run(
@@ -35,15 +36,20 @@ def run(
     stop_after: str | None = None,
     instrument: Instrument | None = None,
     on_stage: Callable[[str, ir.Operation], None] | None = None,
+    quick: bool = False,
 ) -> None:
     """Run a pipeline on a module, in place; after an error the module is in an unknown state.
 
     on_stage(name, module) is called after each stage. Every pass is looked up and its options are read before the
-    first one runs.
+    first one runs. quick: verify after each stage instead of each pass, run C++ passes that follow each other in one
+    go, and keep what runs them with a borrowed context; no instrument sees the passes then.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = Pipeline.of(pipeline)
     pipeline = pipeline.until(stop_after)
+    if quick:
+        _run_quickly(pipeline, module_op, on_stage)
+        return
     instrument = instrument or Instrument()
     with module_op.context, ir.Location.unknown():
         ready = [(stage, [prepare(step) for step in stage.steps]) for stage in pipeline.stages]
@@ -51,11 +57,7 @@ def run(
             for step, prepared in zip(stage.steps, passes, strict=True):
                 instrument.before_pass(step.name, stage.name, module_op)
                 begin = time.perf_counter()
-                try:
-                    _run_one(step, prepared, module_op)
-                except CompileError as error:
-                    error.during(f"in pass {step.name}" + (f", stage {stage.name}" if stage.name else ""))
-                    raise
+                _run_one(prepared, stage, module_op, verify=not prepared.native)
                 instrument.after_pass(step.name, stage.name, module_op, time.perf_counter() - begin)
             stage.legality.check(module_op, stage.name)
             instrument.after_stage(number, stage.name, module_op)
@@ -63,10 +65,45 @@ def run(
                 on_stage(stage.name, module_op)
 
 
+def _run_quickly(
+    pipeline: Pipeline, module_op: ir.Operation, on_stage: Callable[[str, ir.Operation], None] | None
+) -> None:
+    """Run a pipeline; the module is verified once a stage, and C++ passes that follow each other are one run."""
+    kept = belongings(module_op.context)
+    with module_op.context, ir.Location.unknown():
+        ready = []
+        for stage in pipeline.stages:
+            if stage not in kept:
+                kept[stage] = _joined(stage)
+            ready.append((stage, kept[stage]))
+        for stage, passes in ready:
+            for prepared in passes:
+                _run_one(prepared, stage, module_op, verify=prepared is passes[-1])
+            stage.legality.check(module_op, stage.name)
+            if on_stage is not None:
+                on_stage(stage.name, module_op)
+
+
+def _joined(stage: Stage) -> list[Prepared]:
+    """The passes of a stage, those in C++ that follow each other as one. Needs a context."""
+    found: list[Prepared] = []
+    steps = [(step, prepare(step)) for step in stage.steps]
+    for native, group in itertools.groupby(steps, key=lambda pair: pair[1].native):
+        members = list(group)
+        if not native or len(members) == 1:
+            found += [prepared for _, prepared in members]
+            continue
+        manager = PassManager.parse(f"{ROOT}({','.join(str(step) for step, _ in members)})")
+        manager.enable_verifier(False)
+        found.append(Prepared(", ".join(step.name for step, _ in members), manager.run, native=True))
+    return found
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """A step that can run. native: in C++, so that errors are said to MLIR's handlers only."""
+    """A pass, or several, that can run. native: in C++, so that errors are said to MLIR's handlers only."""
 
+    name: str
     run: Callable[[ir.Operation], None]
     native: bool
 
@@ -114,9 +151,8 @@ def _prepare_python(step: Step, cls: type[Pass]) -> Prepared:
     def execute(module: ir.Operation) -> None:
         for op in list(_nested(module, step.anchors)):
             instance.run(op)
-        module.verify()
 
-    return Prepared(execute, native=False)
+    return Prepared(step.name, execute, native=False)
 
 
 def _nested(op: ir.Operation, anchors: tuple[str, ...]) -> Iterator[ir.Operation]:
@@ -146,7 +182,7 @@ def _prepare_upstream(step: Step) -> Prepared:
             where=step.place,
             hint=f"its options and their defaults are {takes}" if takes else "",
         ) from None
-    return Prepared(manager.run, native=True)
+    return Prepared(step.name, manager.run, native=True)
 
 
 def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
@@ -159,18 +195,29 @@ def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
     )
 
 
-def _run_one(step: Step, prepared: Prepared, module_op: ir.Operation) -> None:
+def _run_one(prepared: Prepared, stage: Stage, module_op: ir.Operation, *, verify: bool) -> None:
+    """Run one pass; its errors say where they come from."""
+    try:
+        _run_collecting(prepared, module_op, verify)
+    except CompileError as error:
+        error.during(f"in pass {prepared.name}" + (f", stage {stage.name}" if stage.name else ""))
+        raise
+
+
+def _run_collecting(prepared: Prepared, module_op: ir.Operation, verify: bool) -> None:
     """Run one pass; errors at ops become a PassFailure, exceptions of other kinds go through as they are."""
     problem: ir.MLIRError | None = None
     # A Python pass may try something that fails and go on; the exception that it catches must keep its errors then.
     with collect(module_op.context, is_error, errors=prepared.native) as errors:
         try:
             prepared.run(module_op)
+            if verify:
+                module_op.verify()
         except ir.MLIRError as error:
             problem = error
     if errors or problem is not None:
         errors += [of_binding(diagnostic) for diagnostic in getattr(problem, "error_diagnostics", ())]
-        raise PassFailure(step.name, tuple(errors)) from problem
+        raise PassFailure(prepared.name, tuple(errors)) from problem
 
 
 def nested(step: Step) -> Step:

@@ -103,6 +103,10 @@ class Pipeline:
             raise BadPipeline(f"pipeline {self.name} has no stage {stop_after!r}", hint=hint)
         return replace(self, stages=self.stages[: names.index(stop_after) + 1])
 
+    def after(self, stage: str) -> Pipeline:
+        """The pipeline that begins behind `stage`, which it has."""
+        return replace(self, stages=self.stages[len(self.until(stage).stages) :])
+
     def __str__(self) -> str:
         return f"{ROOT}({','.join(map(str, self.steps))})"
 

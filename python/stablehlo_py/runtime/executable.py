@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -168,9 +169,13 @@ class Signature:
 class Stages(Mapping[str, str]):
     """Stage name -> text, each made once, when first asked for."""
 
-    def __init__(self, names: tuple[str, ...], make: Callable[[str], str]) -> None:
-        self._names, self._make = names, make
+    def __init__(self, names: Callable[[], tuple[str, ...]], make: Callable[[str], str]) -> None:
+        self._list_names, self._make = names, make
         self._texts: dict[str, str] = {}
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return self._list_names()
 
     def __getitem__(self, name: str) -> str:
         if name not in self._names:

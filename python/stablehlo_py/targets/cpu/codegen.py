@@ -7,110 +7,71 @@ A kernel `@k(ptr, ptr, ...)` gets an entry of the one signature that the executo
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-import functools
-import threading
-from dataclasses import dataclass
+import contextlib
 
 import llvmlite.binding as llvm
 
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.cpu.features import resolved
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
-from stablehlo_py.targets.llvm_passes import run_passes
+from stablehlo_py.targets.llvm_passes import Buffer, emit, pass_manager, run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
+from stablehlo_py.targets.machine_code import ENTRY, CodegenOptions, initialize
 from stablehlo_py.transforms.kernel_parallel import WORK
 
-ENTRY = "kernel_entry"
 # That no part begins below 0 lets LLVM see that a flat index, split into the indices of a shape, is itself again.
-BEGIN = "i64 range(i64 0, 281474976710656)"
+PARAMETERS = "ptr %buffers, i64 range(i64 0, 281474976710656) %begin, i64 %end"
+BODY = "kernel_body"  # what the entry calls, where it is not one with it
 VECTORISED = "; vectorised\n"  # the first line of a kernel's text that has nothing left to vectorise
 FEW = 300  # ops that a kernel runs in all: too few for vectors to matter
 # For such kernels the whole O2 pipeline makes the same code in ten times the time of these.
 SHORT = ("sroa", "simplify_cfg", "instruction_combine")
 
 
-@dataclass(frozen=True)
-class CodegenOptions:
-    """What the code of a kernel depends on beside its IR.
-
-    cpu, features: LLVM's names; empty for the host's own, or what is known of a CPU of that name. speed: LLVM's
-    optimisation level, 0 to 3.
-    """
-
-    cpu: str = ""
-    features: str = ""
-    speed: int = 2
-
-    def resolved(self) -> CodegenOptions:
-        """With the host's own names filled in."""
-        return CodegenOptions(*resolved(self.cpu, self.features), self.speed)
-
-
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    # kernels call libm by name; the names are looked up in the process, where Python need not have them
-    name = ctypes.util.find_library("m")
-    if name:
-        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-
-
-def kernel_module(function: ir.Operation, symbols: dict[str, ir.Operation]) -> ir.Module:
-    """A module of its own with a kernel and what it refers to, in the LLVM dialect."""
-    module = ir.Module.create(loc=ir.Location.unknown())
-    waiting, taken = [function], {ir.StringAttr(function.attributes["sym_name"]).value}
-    while waiting:
-        op = waiting.pop()
-        clone = op.clone()
-        module.body.append(clone)
-        for name in sorted(_references(op) - taken):
-            if name in symbols:
-                taken.add(name)
-                waiting.append(symbols[name])
-    return module
-
-
-def _references(op: ir.Operation) -> set[str]:
-    found: set[str] = set()
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        for key in ("callee", "global_name"):
-            if key in inner.attributes:
-                found.add(ir.FlatSymbolRefAttr(inner.attributes[key]).value)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
-
-
-def llvm_ir_of(function: ir.Operation, symbols: dict[str, ir.Operation]) -> str:
-    """The LLVM IR text of a kernel, its entry included; independent of the kernel's name."""
+def llvm_ir_of(function: ir.Operation) -> str:
+    """The LLVM IR text of a kernel that has a module of its own, with its entry; independent of the kernel's name."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
+    module = function.parent
+    assert module is not None
     # pointers to buffers, and in a kernel that can be split the bounds of its part
     types = llvm_function_inputs(function)
-    pointers = [ty for ty in types if "ptr" in ty]
-    text = to_llvm_ir(kernel_module(function, symbols).operation)
+    text = to_llvm_ir(module.operation)
     head, found, tail = text.partition(f"define void @{name}(")
     arguments, _, body = tail.partition(")")
+    assert found
+    if VECTOR_CODE in function.attributes or _work(function) <= FEW:
+        return VECTORISED + head + _with_loads(types, body)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
-    text = f"{head}{'define internal void @kernel_body(' if found else ''}{arguments}){body}"
-    loads, operands = [], []
-    for i in range(len(pointers)):
-        loads.append(f"  %slot{i} = getelementptr ptr, ptr %buffers, i64 {i}\n  %p{i} = load ptr, ptr %slot{i}\n")
-        operands.append(f"ptr %p{i}")
-    if len(types) > len(pointers):
-        operands += ["i64 %begin", "i64 %end"]
-    short = VECTOR_CODE in function.attributes or _work(function) <= FEW
-    head = VECTORISED if short else ""
-    return (
-        f"{head}{text}\ndefine void @{ENTRY}(ptr %buffers, {BEGIN} %begin, i64 %end) {{\n{''.join(loads)}"
-        f"  call void @kernel_body({', '.join(operands)})\n  ret void\n}}\n"
-    )
+    return f"{head}define internal void @{BODY}({arguments}){body}\n{_calling(types)}"
+
+
+def _calling(types: list[str]) -> str:
+    """The entry as a function that calls the kernel's body."""
+    pointers = [f"%p{i}" for i, ty in enumerate(types) if "ptr" in ty]
+    operands = [f"ptr {name}" for name in pointers] + ["i64 %begin", "i64 %end"][: len(types) - len(pointers)]
+    loads = _loads(pointers)
+    return f"define void @{ENTRY}({PARAMETERS}) {{\n{loads}  call void @{BODY}({', '.join(operands)})\n  ret void\n}}\n"
+
+
+def _with_loads(types: list[str], body: str) -> str:
+    """The entry as the kernel's body itself, with the pointers loaded in front; `body` is what follows its arguments.
+
+    Arguments and the first block have the numbers 0, 1, ... in LLVM's text: the loads take those of the arguments.
+    """
+    count = len(types)
+    pointers = [f"%{i}" for i, ty in enumerate(types) if "ptr" in ty]
+    bounds = [f"  %{len(pointers) + i} = add i64 {name}, 0\n" for i, name in enumerate(("%begin", "%end"))]
+    bounds = bounds[: count - len(pointers)]
+    _, _, blocks = body.partition("{\n")
+    start = f"start:\n{_loads(pointers)}{''.join(bounds)}  br label %{count}\n"
+    return f"define void @{ENTRY}({PARAMETERS}) {{\n{start}\n{count}:\n{blocks}"
+
+
+def _loads(names: list[str]) -> str:
+    """Load the pointers of all buffers."""
+    places = [f"  %slot{i} = getelementptr ptr, ptr %buffers, i64 {i}\n" for i in range(len(names))]
+    return "".join(places + [f"  {name} = load ptr, ptr %slot{i}\n" for i, name in enumerate(names)])
 
 
 def _work(function: ir.Operation) -> int:
@@ -122,67 +83,80 @@ def llvm_function_inputs(function: ir.Operation) -> list[str]:
     return [str(argument.type) for argument in function.regions[0].blocks[0].arguments]
 
 
+class Making:
+    """The object of a kernel while it is made: `run` is the long part, which any thread may do.
+
+    What it needs is made here, and freed by whoever drops it, under llvmlite's lock. `run` goes around that lock:
+    a context, a module and a target machine of its own are all that LLVM asks for.
+    """
+
+    def __init__(self, text: str, options: CodegenOptions) -> None:
+        initialize()
+        options = options.resolved()
+        self._options, self._machine = options, _take_machine(options)
+        # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
+        self.module = llvm.parse_assembly(text, context=llvm.create_context())
+        self.module.triple, self.module.data_layout = llvm.get_default_triple(), str(self._machine.target_data)
+        # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
+        tuning = llvm.create_pipeline_tuning_options(speed_level=options.speed)
+        tuning.loop_unrolling = tuning.slp_vectorization = False
+        self._builder = llvm.create_pass_builder(self._machine, tuning)
+        self._manager = pass_manager(self._builder, SHORT if text.startswith(VECTORISED) else ())
+        self._buffer: Buffer | None = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Optimise and make the object."""
+        try:
+            run_passes(self._manager, self.module, self._builder)
+            self._buffer = emit(self._machine, self.module)
+        except Exception as error:  # raised where the object is asked for
+            self._error = error
+
+    def object(self) -> bytes:
+        """The relocatable object, once `run` has returned."""
+        if self._error is not None:
+            raise self._error
+        assert self._buffer is not None
+        return self._buffer.data
+
+    def assembly(self) -> str:
+        """The text of the same code."""
+        return self._machine.emit_assembly(self.module)
+
+    def close(self) -> None:
+        """Free the module now: were it part of a cycle, its context could go before it."""
+        self.module.close()
+        self._error = None
+        _machines.setdefault(self._options, []).append(self._machine)
+
+
 def make_object(text: str, options: CodegenOptions) -> bytes:
     """A relocatable object from LLVM IR text."""
-    module, machine = _optimised(text, options)
-    return machine.emit_object(module)
+    with contextlib.closing(Making(text, options)) as making:
+        making.run()
+        return making.object()
 
 
 def make_assembly(text: str, options: CodegenOptions) -> str:
     """The assembly of the same code."""
-    module, machine = _optimised(text, options)
-    return machine.emit_assembly(module)
+    with contextlib.closing(Making(text, options)) as making:
+        making.run()
+        return making.assembly()
 
 
-def _optimised(text: str, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
-    _initialize()
-    options = options.resolved()
-    machine = _machine(options)
-    # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
-    module = llvm.parse_assembly(text, context=llvm.create_context())
-    module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
-    # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
-    tuning = llvm.create_pipeline_tuning_options(speed_level=options.speed)
-    tuning.loop_unrolling = tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, tuning)
-    run_passes(module, builder, SHORT if text.startswith(VECTORISED) else ())
-    return module, machine
+_machines: dict[CodegenOptions, list[llvm.TargetMachine]] = {}  # those that nobody uses now
+
+
+def _take_machine(options: CodegenOptions) -> llvm.TargetMachine:
+    """A target machine for one kernel at a time; what it works out about its cpu, in 0.7 ms, it keeps."""
+    try:
+        return _machines[options].pop()
+    except LookupError:
+        return _machine(options)
 
 
 def _machine(options: CodegenOptions) -> llvm.TargetMachine:
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=options.cpu, features=options.features, opt=options.speed, reloc="pic", codemodel="small", jit=False
     )
-
-
-class Code:
-    """Loaded objects; their addresses hold as long as this lives."""
-
-    def __init__(self, objects: list[bytes]) -> None:
-        linker = _linker()
-        self._trackers = [linker.link(data) for data in objects]
-        self.addresses = [tracker[ENTRY] for tracker in self._trackers]
-
-
-class _Linker:
-    """The one JIT of the process; llvmlite's objects are not safe to use from several threads."""
-
-    def __init__(self) -> None:
-        _initialize()
-        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        # JITLink keeps the sections of an object together. The older linker maps each by itself, and where a process holds
-        # large mappings it finds its constants beyond the 2 GiB that an address in the code can span, and aborts.
-        self._jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
-        self._lock = threading.Lock()
-        self._count = 0
-
-    def link(self, data: bytes) -> llvm.ResourceTracker:
-        with self._lock:
-            self._count += 1
-            library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(ENTRY).add_current_process()
-            return library.link(self._jit, f"kernel{self._count}")
-
-
-@functools.cache
-def _linker() -> _Linker:
-    return _Linker()

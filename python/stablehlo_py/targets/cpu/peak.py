@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stablehlo_py.machine.cpu import cpu_of
+from stablehlo_py.targets import machine_code
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.targets.cpu.features import host
 
@@ -20,7 +21,7 @@ COPY_BYTES = 64 << 20
 def flops_per_second() -> float:
     """f32 operations of one core, two for each multiply-add."""
     lanes = cpu_of(host()[1]).lanes(4)
-    code = codegen.Code([codegen.make_object(_multiply_adds(lanes), codegen.CodegenOptions())])
+    code = machine_code.Code([codegen.make_object(_multiply_adds(lanes), machine_code.CodegenOptions())])
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[0])
     memory = np.zeros(CHAINS * lanes, np.float32)
     best = _fastest(lambda: kernel(memory.ctypes.data, 0, STEPS))
@@ -45,7 +46,7 @@ def _multiply_adds(lanes: int) -> str:
         )
     lines = [
         f"declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})",
-        f"define void @{codegen.ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{",
+        f"define void @{machine_code.ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{",
         f"  %x = load {vector}, ptr %buffers, align 4",
         "  br label %loop",
         "loop:",
