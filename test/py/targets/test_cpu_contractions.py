@@ -31,7 +31,8 @@ def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "avx2":
         if "+avx512f" not in host()[1]:
             pytest.skip("the host has no more than AVX2 itself")
-        monkeypatch.setattr("stablehlo_py.targets.cpu.features.host", lambda: ("x86-64-v3", AVX2))
+        for place in ("cpu.features", "cpus"):
+            monkeypatch.setattr(f"stablehlo_py.targets.{place}.host", lambda: ("x86-64-v3", AVX2))
     return request.param
 
 
