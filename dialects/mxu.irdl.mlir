@@ -48,6 +48,22 @@ module {
       %1 = irdl.base "!builtin.tensor" 
       irdl.results(out: %1)
     }
+    irdl.operation @prefetch_start {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.operands(value: %0)
+      %1 = irdl.base "#builtin.string" 
+      %2 = irdl.base "#builtin.integer" 
+      %3 = irdl.base "#builtin.integer" 
+      irdl.attributes {"space" = %1, "offset" = %2, "shared" = %3}
+      %4 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %4)
+    }
+    irdl.operation @prefetch_wait {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.operands(value: %0)
+      %1 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %1)
+    }
     irdl.operation @tiled_contract {
       %0 = irdl.base "!builtin.tensor" 
       %1 = irdl.base "!builtin.tensor" 
@@ -60,10 +76,11 @@ module {
       %7 = irdl.base "#builtin.array" 
       %8 = irdl.base "#builtin.string" 
       %9 = irdl.base "#builtin.string" 
-      %10 = irdl.base "#builtin.string" 
-      irdl.attributes {"lhs_t" = %2, "rhs_t" = %3, "passes" = %4, "logical" = %5, "blocks" = %6, "spaces" = %7, "split" = %8, "order" = %9, "chip" = %10}
-      %11 = irdl.base "!builtin.tensor" 
-      irdl.results(out: %11)
+      %10 = irdl.base "#builtin.float" 
+      %11 = irdl.base "#builtin.string" 
+      irdl.attributes {"lhs_t" = %2, "rhs_t" = %3, "passes" = %4, "logical" = %5, "blocks" = %6, "spaces" = %7, "split" = %8, "order" = %9, "estimate" = %10, "chip" = %11}
+      %12 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %12)
     }
     irdl.operation @fusion {
       %0 = irdl.base "!builtin.tensor" 

@@ -109,6 +109,32 @@ class BitcastOp(Mxu.Operation, name="bitcast", traits=[ext.Pure]):
         return same or _error(self, f"sees {before} as {after}: the lanes must stay as they are")
 
 
+class PrefetchStartOp(Mxu.Operation, name="prefetch_start"):
+    """Start to bring an array from HBM to `space`, at `offset` there; kernels run meanwhile. The result is on its way.
+
+    shared: each core brings only its share, the part that the kernel which takes it reads there.
+    """
+
+    value: ext.Operand[ir.RankedTensorType]
+    space: ir.StringAttr
+    offset: ir.IntegerAttr
+    shared: ir.IntegerAttr
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        return self.out.type == self.value.type or _error(self, f"brings {self.value.type} as {self.out.type}")
+
+
+class PrefetchWaitOp(Mxu.Operation, name="prefetch_wait"):
+    """The array that a prefetch_start has brought."""
+
+    value: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        return self.out.type == self.value.type or _error(self, f"brings {self.value.type} as {self.out.type}")
+
+
 class TiledContractOp(Mxu.Operation, name="tiled_contract", traits=[ext.Pure]):
     """A contract on padded operands with its plan: blocks [m, n, k], the logical sizes, where operands are at the start."""
 
@@ -122,6 +148,7 @@ class TiledContractOp(Mxu.Operation, name="tiled_contract", traits=[ext.Pure]):
     spaces: ir.ArrayAttr
     split: ir.StringAttr
     order: ir.StringAttr
+    estimate: ir.FloatAttr
     chip: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
 
@@ -160,6 +187,7 @@ class KernelOp(Mxu.Operation, name="kernel", traits=[ir.IsIsolatedFromAboveTrait
     """A program of one chip; its block takes a ref for each input and then one for the output.
 
     logical: the sizes of each of these refs that hold defined elements; what is behind them is padding.
+    An attribute `offset` says where a result in fast memory lies there.
     """
 
     in0: ext.Operand[ir.RankedTensorType]

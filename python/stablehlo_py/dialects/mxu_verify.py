@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import mxu
-from stablehlo_py.dialects.mxu_verify_moves import Broken, MoveRules, State
+from stablehlo_py.dialects.mxu_verify_moves import Broken, MoveRules, State, linear_forms
 from stablehlo_py.machine.tpu import CHIPS, Chip
 from stablehlo_py.mlir import ir
 
@@ -46,12 +46,16 @@ def _check_arguments(kernel: ir.Operation) -> None:
 
 def _check_memory(kernel: ir.Operation, chip: Chip) -> None:
     """Buffers lie inside their memory and do not overlap; arguments that live in VMEM count."""
-    capacity = {"vmem": chip.vmem_bytes, "cmem": chip.cmem_bytes, "smem": chip.smem_bytes, "hbm": chip.hbm_bytes}
+    capacity = {
+        "vmem": chip.vmem_bytes,
+        "cmem": chip.cmem_bytes * chip.cores,  # all cores of a chip have it together
+        "smem": chip.smem_bytes,
+        "hbm": chip.hbm_bytes * chip.cores,
+    }
     resident = dict.fromkeys(capacity, 0)
     for argument in kernel.regions[0].blocks[0].arguments:
-        ty = _tensor(argument)
-        # Cores share the work, and with it an operand that was brought to fast memory.
-        resident[mxu.ref_space(argument.type)] += mxu.stored_bytes(ty) // chip.cores
+        size, space = mxu.stored_bytes(_tensor(argument)), mxu.ref_space(argument.type)
+        resident[space] += chip.held_bytes(size, is_shared(argument)) if space == "vmem" else size
     spans: dict[str, list[tuple[int, int, ir.Operation]]] = {space: [] for space in capacity}
     for allocation in _named(kernel, "mxu.alloc"):
         ty, space = _tensor(allocation.results[0]), mxu.ref_space(allocation.results[0].type)
@@ -300,6 +304,21 @@ class _Walk(MoveRules):
         rows = {d: size for d, size in undefined.items() if d == 0}
         self.write(op, target)
         self.state(target).undefined = rows
+
+
+def is_shared(argument: ir.Value) -> bool:
+    """Whether each core takes its own share of an argument of a kernel: all its blocks depend on the core's number."""
+    for use in argument.uses:
+        op = use.owner.operation
+        if "map" not in op.attributes:
+            return False
+        operands = list(op.operands)
+        forms = linear_forms(ir.AffineMapAttr(op.attributes["map"]).value)
+        indices = operands[len(operands) - ir.AffineMapAttr(op.attributes["map"]).value.n_dims :]
+        cores = [i for i, index in enumerate(indices) if index.owner.owner.name == "mxu.core_split"]
+        if forms is None or not any(form.factors[i] for form in forms for i in cores):
+            return False
+    return True
 
 
 def _tensor(value: ir.Value) -> TensorType:

@@ -53,6 +53,8 @@ class Chip:
     hbm_bytes: int
     hbm_bytes_per_second: float
     cmem_bytes_per_second: float
+    core_bytes_per_second: float  # from one core's VMEM to the other's
+    barrier_cycles: float  # until all cores have come to a barrier
     dma_issue_cycles: float  # a queue is busy with each transfer for so long, beside moving its bytes
     int8_rate: float  # speed of int8 products, bf16 being 1
     calibration: Calibration
@@ -82,9 +84,13 @@ class Chip:
         return min(asked or self.vmem_limit_bytes, self.vmem_bytes)
 
     def prefetch_bytes(self, blocks: int) -> int:
-        """How much may be brought there by all cores together, beside kernels whose blocks take `blocks` bytes."""
-        room = self.cmem_bytes if self.cmem_bytes else self.vmem_bytes - blocks
-        return room * self.cores
+        """How much may be brought there, beside kernels whose blocks take `blocks` bytes: in the CMEM that the cores of
+        a chip have together, or in the VMEM that each has for itself."""
+        return self.cmem_bytes * self.cores if self.cmem_bytes else self.vmem_bytes - blocks
+
+    def held_bytes(self, size: int, shared: bool) -> int:
+        """What an array of `size` bytes takes there; shared: each core needs its share of it only."""
+        return size // self.cores if shared and not self.cmem_bytes else size
 
     @property
     def vmem_bytes_per_second(self) -> float:
@@ -140,6 +146,8 @@ V4 = Chip(
     hbm_bytes=17_200_000_000,  # [info] half of the chip's 32 GiB
     hbm_bytes_per_second=614.4e9,  # [docs] 1228.8 GB/s a chip, halved [derived]
     cmem_bytes_per_second=4 * 614.4e9,  # [assumed]
+    core_bytes_per_second=614.4e9,  # [assumed] as from HBM
+    barrier_cycles=100,  # [assumed] counted when a split is chosen; in measured times it is a part of the launch
     dma_issue_cycles=64,  # [assumed]
     int8_rate=1.0,  # [docs] "275 TFLOPS bf16 or int8"
     calibration=_V4_FIT,
@@ -164,6 +172,8 @@ V5E = Chip(
     hbm_bytes=17_200_000_000,  # [info]
     hbm_bytes_per_second=819e9,  # [docs]
     cmem_bytes_per_second=0.0,
+    core_bytes_per_second=819e9,  # [assumed] as from HBM
+    barrier_cycles=100,  # [assumed]
     dma_issue_cycles=64,  # [assumed]
     int8_rate=2.0,  # [docs] 393 TOPS
     calibration=_V5_FIT,
@@ -176,6 +186,7 @@ V5P = V5E.replace(
     vmem_limit_bytes=16 * MIB,  # [xla] the largest kernel seen used 15.0 MiB
     hbm_bytes=51_500_000_000,  # [info]
     hbm_bytes_per_second=1382.5e9,  # [docs] 2765 GB/s a chip, halved; [info] says 1230e9
+    core_bytes_per_second=1382.5e9,  # [assumed] as from HBM
 )
 V6E = V5E.replace(
     name="v6e",
@@ -189,6 +200,7 @@ V6E = V5E.replace(
     vmem_limit_bytes=32 * MIB,  # [xla] the largest kernel seen used 30.1 MiB
     hbm_bytes=34_400_000_000,  # [info]
     hbm_bytes_per_second=1638e9,  # [docs]
+    core_bytes_per_second=1638e9,  # [assumed] as from HBM
     calibration=_V6E_FIT,
 )
 

@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MXU, VPU, XLU, EUP, DMA_IN, DMA_OUT, LOCAL_IN, LOCAL_OUT = range(8)
-UNITS = ("MXU", "VPU", "XLU", "EUP", "DMA in", "DMA out", "local in", "local out")
-HBM_UNITS = (DMA_IN, DMA_OUT)
+MXU, VPU, XLU, EUP, DMA_IN, DMA_OUT, LOCAL_IN, LOCAL_OUT, PREFETCH = range(9)
+UNITS = ("MXU", "VPU", "XLU", "EUP", "DMA in", "DMA out", "local in", "local out", "prefetch")
+HBM_UNITS = (DMA_IN, DMA_OUT)  # of a kernel; PREFETCH is what runs behind it for later ones
 # How far a unit looks for a command that can start: the compiler's schedule of vector code puts what is ready first;
 # transfers and products stay in order.
-LOOK_AHEAD = (1, 4, 4, 4, 1, 1, 1, 1)
+LOOK_AHEAD = (1, 4, 4, 4, 1, 1, 1, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ def _advance(
     overlap_rate: float,
 ) -> float:
     """Go on to the next end of a command, or to `ready`, when another can start."""
-    sharing = (DMA_IN in running) + (DMA_OUT in running)
+    sharing = (DMA_IN in running) + (DMA_OUT in running) + (PREFETCH in running)
     contended = overlap_rate if sharing and MXU in running else 1.0
     rates = {}
     for unit in running:
         rate = 1.0
         if unit == MXU:
             rate = contended
-        elif unit in HBM_UNITS:
+        elif unit in (*HBM_UNITS, PREFETCH):
             rate = contended / sharing
         rates[unit] = rate
     step = min((left[unit] / rates[unit] for unit in running), default=math.inf)

@@ -33,7 +33,8 @@ CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut sho
 class Timed:
     """Cycles of a kernel on one core, with its launch; busy: cycles that each unit works, as if alone.
 
-    whole: spans are those of the whole kernel, not of a run cut short.
+    whole: spans are those of the whole kernel, not of a run cut short. left: of the work of the HBM in the background, in
+    cycles, what the kernel has not left time for.
     """
 
     cycles: float
@@ -41,21 +42,46 @@ class Timed:
     hbm_bytes: float
     spans: tuple[events.Span, ...]
     whole: bool = True
+    left: float = 0.0
 
     def seconds(self, chip: Chip) -> float:
         return self.cycles / chip.clock_hz
 
 
-def time_program(program: p.Program, chip: Chip, *, exact: bool = False) -> Timed:
-    """The time of a kernel on `chip`."""
+def time_program(program: p.Program, chip: Chip, *, exact: bool = False, background: float = 0.0) -> Timed:
+    """The time of a kernel on `chip`, with `background` cycles of transfers for others that may run behind it."""
     launch = chip.calibration.launch_seconds * chip.clock_hz
+    # While a kernel is launched, nothing else is in the way of the background.
+    left = max(0.0, background - launch)
     loops = [node for node in program.nodes() if isinstance(node, p.Loop) and not node.is_passes]
     steps = math.prod(loop.trips for loop in loops)
     if exact or steps <= FULL_STEPS:
         commands = _Commands(program, chip, {}).commands
+        end, left, spans = _run(commands, chip, left)
+        return Timed(launch + end, *_work(commands), tuple(spans), left=left)
+    alone = _extrapolate(program, chip, loops, launch)
+    if not left:
+        return alone
+    # As much background as there can be, and of what it costs the share that there is.
+    busy = _extrapolate(program, chip, loops, launch, background=4 * alone.cycles)
+    most = 4 * alone.cycles - busy.left
+    share = min(1.0, left / most) if most > 0 else 0.0
+    return replace(alone, cycles=alone.cycles + share * (busy.cycles - alone.cycles), left=left - share * most)
+
+
+def _run(
+    commands: Sequence[events.Command], chip: Chip, background: float
+) -> tuple[float, float, Sequence[events.Span]]:
+    """When the commands end, what is left of the background then, and the spans of all."""
+    if not background:
         spans = events.simulate(commands, chip.calibration.overlap_rate)
-        return Timed(launch + _end(spans), *_work(commands), tuple(spans))
-    return _extrapolate(program, chip, loops, launch)
+        return _end(spans), 0.0, spans
+    behind = events.Command(events.PREFETCH, background, (), "prefetch")
+    spans = events.simulate([*commands, behind], chip.calibration.overlap_rate)
+    end = _end(spans[:-1])
+    left = max(0.0, spans[-1].end - end)  # it is alone from then on
+    last = events.Span(behind, 0.0, min(end, spans[-1].end))
+    return end, left, [*spans[:-1], last]
 
 
 def _work(commands: Sequence[events.Command]) -> tuple[dict[str, float], float]:
@@ -73,20 +99,22 @@ def _end(spans: Sequence[events.Span]) -> float:
     return max((span.end for span in spans), default=0.0)
 
 
-def _extrapolate(program: p.Program, chip: Chip, loops: list[p.Loop], launch: float) -> Timed:
+def _extrapolate(program: p.Program, chip: Chip, loops: list[p.Loop], launch: float, background: float = 0.0) -> Timed:
     """The whole from runs cut short, or by a whole run where none that is short is like it."""
     trips = SHORT_TRIPS
     long = [(loop, d) for loop in loops for d, bound in enumerate(loop.bounds) if bound > SHORT_TRIPS + 1]
     steps = math.prod(loop.trips for loop in loops)
     while any(loop.bounds[d] > trips + 1 for loop, d in long) and (trips <= 2 * SHORT_TRIPS or steps > FEW_STEPS):
-        result = _from_corners(program, chip, long, trips)
+        result = _from_corners(program, chip, long, trips, background)
         if result is not None:
             return replace(result, cycles=launch + result.cycles)
         trips *= 2
-    return time_program(program, chip, exact=True)
+    return time_program(program, chip, exact=True, background=background + launch if background else 0.0)
 
 
-def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]], trips: int) -> Timed | None:
+def _from_corners(
+    program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]], trips: int, background: float
+) -> Timed | None:
     """Multilinear in the trip counts of the long loops: a run for each corner of (trips, one more).
 
     None where the short runs are not held up by what holds up the whole.
@@ -110,9 +138,10 @@ def _from_corners(program: p.Program, chip: Chip, long: list[tuple[p.Loop, int]]
     busy, moved = _weighted(weights, work)
     if held_up != {_bottleneck(busy)[0]}:
         return None
-    runs = [events.simulate(commands, chip.calibration.overlap_rate) for commands in corners]
-    cycles = sum(weight * _end(run) for weight, run in zip(weights, runs, strict=True))
-    return Timed(cycles, busy, moved, tuple(runs[-1]), whole=False)
+    runs = [_run(commands, chip, background) for commands in corners]
+    cycles = sum(weight * end for weight, (end, _, _) in zip(weights, runs, strict=True))
+    done = sum(weight * (background - left) for weight, (_, left, _) in zip(weights, runs, strict=True))
+    return Timed(cycles, busy, moved, tuple(runs[-1][2]), whole=False, left=max(0.0, background - done))
 
 
 def _weighted(weights: list[float], work: list[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:

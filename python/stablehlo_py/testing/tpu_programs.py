@@ -13,6 +13,7 @@ import numpy as np
 
 from stablehlo_py.core.types import element_type
 from stablehlo_py.dialects.mxu_verify import check_kernel
+from stablehlo_py.dialects.mxu_verify_program import check_program
 from stablehlo_py.machine.tpu import CHIPS, Chip, chip
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
@@ -320,6 +321,12 @@ def problems(case: Case) -> list[str]:
             broken = check_kernel(operation)
             if broken is not None:
                 found.append(f"the verifier's rule: {broken[0].name} {broken[1]}")
+        broken = check_program(program.module.operation)
+        if broken is not None:
+            found.append(f"the rule between kernels: {broken[0].name} {broken[1]}")
+        report = program.report()
+        if not report.seconds >= sum(kernel.seconds for kernel in report.kernels) * (1 - 1e-9):
+            found.append(f"{report.seconds} s for kernels that take more")
         for kernel in program.kernels:
             found += memory_problems(kernel, machine, machine.vmem_for_blocks(case.vmem_limit))
         if case.large:
@@ -339,6 +346,7 @@ def memory_problems(kernel: Program, machine: Chip, limit: int) -> list[str]:
         end = max(end, buffer.offset + buffer.copies * buffer.bytes)
     if end > limit:
         found.append(f"{kernel.label}: blocks end at {end} bytes of VMEM, the limit is {limit}")
+    # At least a core's share of each array that is there.
     resident = sum(a.bytes for a in (*kernel.inputs, *kernel.outputs) if a.space == "vmem") // machine.cores
     if end + resident > machine.vmem_bytes:
         found.append(f"{kernel.label}: {end} and {resident} bytes of VMEM, {machine.name} has {machine.vmem_bytes}")

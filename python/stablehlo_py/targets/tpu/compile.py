@@ -7,6 +7,7 @@ the functional simulator, and the timed simulator says how long they would take.
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,11 +15,13 @@ import numpy as np
 from stablehlo_py.core import pipeline
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
+from stablehlo_py.dialects.mxu_verify_program import kernel_blocks, kernels_of, live_values
 from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.simulator.program import Program, read_kernel
+from stablehlo_py.simulator.schedule import read_schedule, time_schedule
 from stablehlo_py.targets.tpu import emit, mxu_convolutions
 from stablehlo_py.targets.tpu.box import same_tiles
 from stablehlo_py.targets.tpu.host import Host
@@ -27,8 +30,10 @@ from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
 from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
 from stablehlo_py.targets.tpu.mxu_memory_spaces import MxuMemorySpaces
 from stablehlo_py.targets.tpu.mxu_moves import INDEXED, ROOTS, MxuMoves, is_constant, reason_for_host
+from stablehlo_py.targets.tpu.mxu_schedule import MxuSchedule
+from stablehlo_py.targets.tpu.mxu_split_cores import MxuSplitCores
 from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
-from stablehlo_py.targets.tpu.report import Report, WhatIf, kernel_report
+from stablehlo_py.targets.tpu.report import ArrayReport, Report, WhatIf, kernel_report
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class TpuProgram:
             programs = {op: read_kernel(op) for op in emit.operations_named(module.operation, "mxu.kernel")}
             self._host = Host(module, programs)
             self._kernels = list(programs.values())
-            self._prefetched = [_prefetched(op) for op in programs]
+            self._schedule = read_schedule(module.operation)
+            self._arrays = list(_arrays(module.operation))
             self._host_ops = collections.Counter(_host_ops(module.operation))
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -77,7 +83,7 @@ class TpuProgram:
             peak_flops=machine.peak_flops,
             hbm_bytes_per_second=machine.hbm_bytes_per_second * machine.cores,
             vmem_limit=machine.vmem_for_blocks(self.options.vmem_limit),
-            kernels=tuple(map(kernel_report, self._kernels, self._prefetched)),
+            kernels=tuple(map(kernel_report, time_schedule(self._schedule, machine), self._arrays)),
             host=dict(self._host_ops),
             notes=self._notes,
             what_if=tuple(self._on(name) for name in CHIPS) if what_if else (),
@@ -112,10 +118,12 @@ def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipe
     """The pipeline with the options of the passes that take some."""
     given = {
         MxuContractions.name: f"precision={options.precision}",
+        MxuSplitCores.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuTiles.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuKernels.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuMoves.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuDoubleBuffer.name: f"vmem-limit={options.vmem_limit}",
+        MxuSchedule.name: f"vmem-limit={options.vmem_limit}",
         MxuMemorySpaces.name: f"vmem-limit={options.vmem_limit}",
     }
     stages = tuple(
@@ -151,16 +159,22 @@ def _move_notes(module: ir.Operation, options: TpuOptions) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _prefetched(kernel: ir.Operation) -> int:
-    """Bytes of a kernel's operands that are in fast memory at its start and that no kernel left there."""
-    total = 0
-    for operand, argument in zip(kernel.operands, kernel.regions[0].blocks[0].arguments, strict=False):
-        owner = operand.owner
-        made = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name in ("mxu.kernel", "mxu.bitcast")
-        if mxu.ref_space(argument.type) != "hbm" and not made:
-            ty = tensor_type(operand.type)
-            total += mxu.stored_bytes(ty)
-    return total
+def _arrays(module: ir.Operation) -> Iterator[tuple[ArrayReport, ...]]:
+    """What is in fast memory at each kernel."""
+    lives: dict[ir.Value, list[ArrayReport]] = {}
+    for block in kernel_blocks(module):
+        kernels = kernels_of(block)
+        for live in live_values(block):
+            name = ir.StringAttr(
+                (live.value.owner.operation if live.made else kernels[live.last]).attributes["label"]
+            ).value
+            array = ArrayReport(
+                name if live.made else f"for {name}", live.space, live.offset, live.bytes, not live.made
+            )
+            for kernel in kernels[live.first : live.last + 1]:
+                lives.setdefault(kernel.results[0], []).append(array)
+    for kernel in emit.operations_named(module, "mxu.kernel"):
+        yield tuple(lives.get(kernel.results[0], ()))
 
 
 def _is_free(operation: ir.Operation) -> bool:

@@ -12,6 +12,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.group import region_group
 from stablehlo_py.targets.tpu.mxu_fuse import fusion_of
+from stablehlo_py.targets.tpu.mxu_tiles import split_of
 from stablehlo_py.targets.tpu.product_kernel import ProductKernel
 from stablehlo_py.targets.tpu.vector_kernel import VectorKernel
 
@@ -42,6 +43,7 @@ class MxuKernels(Pass):
                     value = ProductKernel(group.product, group).build(f"matmul.{number}")
                 else:
                     limit = machine.vmem_for_blocks(self.vmem_limit)
-                    value = VectorKernel(group, machine, limit).build(f"vector.{number}")
+                    split = split_of(found) or "m"
+                    value = VectorKernel(group, machine, limit, split).build(f"vector.{number}")
             emit.replace(found, value)
             number += 1

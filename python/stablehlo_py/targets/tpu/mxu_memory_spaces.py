@@ -9,16 +9,27 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
+from stablehlo_py.dialects.mxu_verify import is_shared
+from stablehlo_py.dialects.mxu_verify_program import (
+    argument_of,
+    check_program,
+    kernel_blocks,
+    kernels_of,
+    live_values,
+    uses_of,
+)
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
+from stablehlo_py.targets.tpu.mxu_schedule import Range, fast_memory, first_fit
 
 
 @dataclass(frozen=True)
 class MxuMemorySpaces(Pass):
     """Put results that only kernels use into VMEM (CMEM on a v4) from the kernel that makes them to the last that takes them.
 
-    Greedy over live ranges: those that save most transfers for each byte and kernel that they occupy come first.
+    What mxu-schedule prefetches has its place already. Greedy over live ranges: those that save most transfers for each byte
+    and kernel that they occupy come first. Then the whole program is verified.
     """
 
     name: ClassVar[str] = "mxu-memory-spaces"
@@ -26,11 +37,13 @@ class MxuMemorySpaces(Pass):
 
     def run(self, op: ir.Operation) -> None:
         mxu.load(op.context)
-        seen: set[ir.Block] = set()
-        for kernel in emit.operations_named(op, "mxu.kernel"):
-            if kernel.block not in seen:
-                seen.add(kernel.block)
-                assign(kernel.block, self.vmem_limit)
+        for block in kernel_blocks(op):
+            assign(block, self.vmem_limit)
+        problem = check_program(op)
+        if problem is not None:
+            operation, message = problem
+            operation.location.emit_error(f"{operation.name} {message}")
+            raise RuntimeError(f"the plan of fast memory is wrong: {operation.name} {message}")
 
 
 @dataclass(frozen=True)
@@ -50,64 +63,83 @@ class LiveRange:
 
 def assign(block: ir.Block, vmem_limit: int) -> None:
     """Choose the values of one block that stay, and say so in the kernels' refs."""
-    operations = [view.operation for view in block.operations]
-    kernels = [operation for operation in operations if operation.name == "mxu.kernel"]
+    kernels = kernels_of(block)
     machine = chip(ir.StringAttr(kernels[0].attributes["chip"]).value)
-    room = machine.prefetch_bytes(machine.vmem_for_blocks(vmem_limit))
-    taken = [_resident(kernel, machine) for kernel in kernels]
-    for live in sorted(live_ranges(operations, kernels), key=lambda live: -live.worth):
-        span = range(live.first, live.last + 1)
-        if all(taken[i] + live.bytes <= room for i in span):
-            for i in span:
-                taken[i] += live.bytes
-            _move(live.value, machine.prefetch_space)
+    base, end = fast_memory(machine, machine.vmem_for_blocks(vmem_limit))
+    taken = {live.value: Range(live.first, live.last, live.offset, live.bytes) for live in live_values(block)}
+    for live in sorted(live_ranges(block, kernels, machine), key=lambda live: -live.worth):
+        # Where it stays it is not prefetched, so that place is free.
+        waits = prefetches_of(live.value)
+        others = [own for value, own in taken.items() if value not in waits]
+        offset = first_fit(others, live.first, live.last, live.bytes, base, end)
+        if offset is None:
+            continue
+        for wait in waits:
+            del taken[wait]
+            _drop(wait)
+        taken[live.value] = Range(live.first, live.last, offset, live.bytes)
+        live.value.owner.operation.attributes["offset"] = emit.i64(offset)
+        _move(live.value, machine.prefetch_space)
 
 
-def live_ranges(operations: list[ir.Operation], kernels: list[ir.Operation]) -> Iterator[LiveRange]:
+def live_ranges(block: ir.Block, kernels: list[ir.Operation], machine: Chip) -> Iterator[LiveRange]:
     """Results of kernels that kernels of the same block use and nothing else, without control flow in between."""
-    number = {kernel: i for i, kernel in enumerate(kernels)}
-    place = {operation: i for i, operation in enumerate(operations)}
-    control = [i for i, operation in enumerate(operations) if operation.name in _CONTROL]
-    for kernel in kernels:
+    operations = [view.operation for view in block.operations]
+    number = {kernel.results[0]: i for i, kernel in enumerate(kernels)}
+    control = [_kernels_before(operations, i) for i, op in enumerate(operations) if op.name in _CONTROL]
+    for first, kernel in enumerate(kernels):
         value = kernel.results[0]
-        users = [user for user, _ in uses_of(value)]
-        if not users or any(user not in number for user in users):
+        users = list(users_of(value))
+        if not users or any(user.name != "mxu.kernel" or user.results[0] not in number for user, _ in users):
             continue
-        last = max(users, key=lambda user: number[user])
-        if any(place[kernel] < i < place[last] for i in control):
+        last = max(number[user.results[0]] for user, _ in users)
+        # Control flow that comes after kernel `first` and before kernel `last`.
+        if any(first < place <= last for place in control):
             continue
-        ty = tensor_type(value.type)
-        size = mxu.stored_bytes(ty)
-        yield LiveRange(value, number[kernel], number[last], size, 1 + len(users))
-
-
-def uses_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
-    """Who takes a value, and as which operand; through bitcasts, which move nothing."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name == "mxu.bitcast":
-            yield from uses_of(user.results[0])
-        else:
-            yield user, use.operand_number
+        arguments = [argument_of(user, operand) for user, operand in users]
+        arguments.append(argument_of(kernel, len(kernel.operands)))
+        size = mxu.stored_bytes(tensor_type(value.type))
+        held = machine.held_bytes(size, all(map(is_shared, arguments)))
+        yield LiveRange(value, first, last, held, 1 + len(users))
 
 
 _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case", "func.call")
 
 
-def _resident(kernel: ir.Operation, machine: Chip) -> int:
-    """What a kernel's operands take of the fast memory already."""
-    arguments = kernel.regions[0].blocks[0].arguments
-    types = [tensor_type(mxu.ref_tensor(a.type)) for a in arguments if mxu.ref_space(a.type) == machine.prefetch_space]
-    return sum(mxu.stored_bytes(ty) for ty in types)
+def _kernels_before(operations: list[ir.Operation], place: int) -> int:
+    return sum(op.name == "mxu.kernel" for op in operations[:place])
+
+
+def users_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
+    """Who takes a value, and as which operand; through bitcasts and prefetches."""
+    for user, operand in uses_of(value):
+        if user.name in ("mxu.prefetch_start", "mxu.prefetch_wait"):
+            yield from users_of(user.results[0])
+        else:
+            yield user, operand
+
+
+def prefetches_of(value: ir.Value) -> list[ir.Value]:
+    """The prefetched forms of a value."""
+    starts = [user for user, _ in uses_of(value) if user.name == "mxu.prefetch_start"]
+    return [wait.results[0] for start in starts for wait, _ in uses_of(start.results[0])]
+
+
+def _drop(wait: ir.Value) -> None:
+    """Take the value itself instead of its prefetched form."""
+    operation = wait.owner.operation
+    start = operation.operands[0].owner.operation
+    wait.replace_all_uses_with(start.operands[0])
+    operation.erase()
+    start.erase()
 
 
 def _move(value: ir.Value, space: str) -> None:
     """The refs of a value in the kernel that makes it and in those that take it; a ref that is there already stays."""
     producer = value.owner.operation
-    arguments = producer.regions[0].blocks[0].arguments
-    _set_space(arguments[len(producer.operands)], space)
+    _set_space(argument_of(producer, len(producer.operands)), space)
     for user, operand in uses_of(value):
-        _set_space(user.regions[0].blocks[0].arguments[operand], space)
+        _set_space(argument_of(user, operand), space)
 
 
 def _set_space(argument: ir.BlockArgument, space: str) -> None:

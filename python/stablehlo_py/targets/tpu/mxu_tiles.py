@@ -33,7 +33,7 @@ class MxuTiles(Pass):
         machine = chip(self.chip)
         for contract in emit.operations_named(op, "mxu.contract"):
             product = product_of(contract)
-            plan = plan_product(product, machine, self.vmem_limit)
+            plan = plan_product(product, machine, self.vmem_limit, split_of(fusion_of(contract) or contract))
             emit.replace(contract, self.tiled(contract, product, plan))
 
     def tiled(self, contract: ir.Operation, product: Product, plan: Plan) -> ir.Value:
@@ -51,11 +51,17 @@ class MxuTiles(Pass):
             "spaces": ir.ArrayAttr.get([emit.text(space) for space in plan.spaces]),
             "split": emit.text(plan.split),
             "order": emit.text(plan.order),
+            "estimate": ir.FloatAttr.get(ir.F64Type.get(), plan.estimate),
             "chip": emit.text(self.chip),
         }
         with ir.InsertionPoint(contract), contract.location:
             physical = emit.op("mxu.tiled_contract", [lhs, rhs], physical_type(logical, machine), attributes)
             return unpadded(physical, logical, logical.shape)
+
+
+def split_of(operation: ir.Operation) -> str:
+    """What mxu-split-cores has chosen for an op; nothing where it did not run."""
+    return ir.StringAttr(operation.attributes["split"]).value if "split" in operation.attributes else ""
 
 
 def product_of(contract: ir.Operation) -> Product:

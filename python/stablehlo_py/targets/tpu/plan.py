@@ -62,7 +62,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Plan:
-    """bm, bn, bk: the block; trips along m, n, k on one core; split: the dimension cut over the cores, `m` or `n`.
+    """bm, bn, bk: the block; trips along m, n, k on one core; split: the dimension cut over the cores, `b`, `m` or `n`.
+    `whole`: each core does all of it.
 
     spaces: where lhs and rhs are when the kernel starts. order: `mn` goes through the columns of a row of blocks first.
     copies: of lhs, rhs and out blocks. estimate: cycles by the cost model.
@@ -84,7 +85,7 @@ def up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def prefetch_spaces(product: Product, chip: Chip, limit: int) -> tuple[str, str]:
+def prefetch_spaces(product: Product, chip: Chip, limit: int, split: str = "m") -> tuple[str, str]:
     """The larger operand goes to fast memory, where it fits beside the blocks; the other one is streamed.
 
     Of a product with a single row or column each element of the matrix is used once, so XLA makes a multiply and reduce of
@@ -92,22 +93,24 @@ def prefetch_spaces(product: Product, chip: Chip, limit: int) -> tuple[str, str]
     """
     if min(product.m, product.n) == 1:
         return "hbm", "hbm"
-    larger = max(product.lhs_bytes, product.rhs_bytes)
-    if larger > chip.prefetch_bytes(limit):
+    lhs_larger = product.lhs_bytes > product.rhs_bytes
+    shared = split == "b" or split == ("m" if lhs_larger else "n")
+    if chip.held_bytes(max(product.lhs_bytes, product.rhs_bytes), shared) > chip.prefetch_bytes(limit):
         return "hbm", "hbm"
-    return (chip.prefetch_space, "hbm") if product.lhs_bytes > product.rhs_bytes else ("hbm", chip.prefetch_space)
+    return (chip.prefetch_space, "hbm") if lhs_larger else ("hbm", chip.prefetch_space)
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_product(product: Product, chip: Chip, vmem_limit: int = 0) -> Plan:
-    """The plan of least estimated time."""
+def plan_product(product: Product, chip: Chip, vmem_limit: int = 0, split: str = "") -> Plan:
+    """The plan of least estimated time, with the split that is asked for or the better of those along m and n."""
     limit = chip.vmem_for_blocks(vmem_limit)
-    spaces = prefetch_spaces(product, chip, limit)
+    splits = (split,) if split else ("m", "n") if chip.cores > 1 else ("m",)
     plans = [
         plan
-        for split in (("m", "n") if chip.cores > 1 else ("m",))
+        for split in splits
         for order in ("mn", "nm")
-        if (plan := _search(product, chip, limit, spaces, split, order)) is not None
+        if (plan := _search(product, chip, limit, prefetch_spaces(product, chip, limit, split), split, order))
+        is not None
     ]
     if not plans:
         raise CompileError(
@@ -119,7 +122,8 @@ def plan_product(product: Product, chip: Chip, vmem_limit: int = 0) -> Plan:
 
 def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], split: str, order: str) -> Plan | None:
     """The best plan of one split and loop order: all candidates at once, as arrays."""
-    cores_m, cores_n = (chip.cores, 1) if split == "m" else (1, chip.cores)
+    cores_m, cores_n = (chip.cores if split == dim else 1 for dim in ("m", "n"))
+    batch = -(-product.b // chip.cores) if split == "b" else product.b
     row_unit = max(chip.sublanes, 32 // product.out.bits * chip.sublanes)
     unit_k = unit_n = chip.weight_tile
     tm, bm = _cuts(product.m, cores_m, chip.lanes if product.lhs_t else row_unit)
@@ -139,7 +143,7 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
         vmem = vmem + lhs_block
     fits = vmem <= limit
 
-    steps = product.b * tm * tn * tk
+    steps = batch * tm * tn * tk
     tiles = (bk // chip.weight_tile) * (bn // chip.weight_tile)
     stream = np.maximum(bm / chip.rows_per_cycle, chip.weight_tile / chip.push_rows_per_cycle)
     rate = chip.int8_rate if product.lhs.bits <= 8 else 1.0
@@ -150,14 +154,14 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     pop = pop + 2 * chip.weight_tile
 
     # A block that stays the same from one step to the next is not loaded again.
-    lhs_loads = product.b * tm * tk * np.where((tk == 1) & (order == "mn"), 1, tn)
-    rhs_loads = product.b * tn * tk * np.where((tk == 1) & (order == "nm"), 1, tm)
+    lhs_loads = batch * tm * tk * np.where((tk == 1) & (order == "mn"), 1, tn)
+    rhs_loads = batch * tn * tk * np.where((tk == 1) & (order == "nm"), 1, tm)
     if product.shared:
         rhs_loads = np.where((tk == 1) & (tn == 1), 1, rhs_loads)
     lhs_bytes = lhs_loads * lhs_block if spaces[0] == "hbm" else 0.0 * steps
     rhs_bytes = rhs_loads * rhs_block if spaces[1] == "hbm" else 0.0 * steps
-    out_bytes = product.b * tm * tn * bm * bn * (out_size + product.loaded_bits / 8)
-    hbm_loads = (spaces[0] == "hbm") * lhs_loads + (spaces[1] == "hbm") * rhs_loads + product.b * tm * tn
+    out_bytes = batch * tm * tn * bm * bn * (out_size + product.loaded_bits / 8)
+    hbm_loads = (spaces[0] == "hbm") * lhs_loads + (spaces[1] == "hbm") * rhs_loads + batch * tm * tn
     transfer = (lhs_bytes + rhs_bytes + out_bytes) / chip.hbm_bytes_per_cycle + chip.dma_issue_cycles * hbm_loads
     cmem = (spaces[0] == "cmem") * lhs_loads * lhs_block + (spaces[1] == "cmem") * rhs_loads * rhs_block
     cmem_loads = (spaces[0] == "cmem") * lhs_loads + (spaces[1] == "cmem") * rhs_loads
@@ -169,7 +173,7 @@ def _search(product: Product, chip: Chip, limit: int, spaces: tuple[str, str], s
     # What is not overlapped at all: the first load, the last pop and store; with one copy of the output, all of them.
     time = slower + (1 / chip.calibration.overlap_rate - 1) * faster
     time = np.maximum(time, cmem / cmem_rate + chip.dma_issue_cycles * cmem_loads) + first + pop + last
-    time = time + np.where(out_copies == 1, (product.b * tm * tn - 1) * (last + pop), 0.0)
+    time = time + np.where(out_copies == 1, (batch * tm * tn - 1) * (last + pop), 0.0)
     time = np.where(fits, time, np.inf)
     best = np.unravel_index(int(np.argmin(time)), time.shape)
     if not np.isfinite(time[best]):
@@ -203,4 +207,4 @@ def _cuts(size: int, cores: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
 def grid_of(plan: Plan, cores: int) -> Sequence[int]:
     """Blocks along m, n and k over all cores."""
     tm, tn, tk = plan.trips
-    return (tm * cores, tn, tk) if plan.split == "m" else (tm, tn * cores, tk)
+    return (tm * cores if plan.split == "m" else tm, tn * cores if plan.split == "n" else tn, tk)

@@ -70,6 +70,7 @@ class ProductKernel(KernelBuilder):
             logical,
             physical_type(out, self.chip),
         )
+        kernel.attributes["estimate"] = self.tiled.attributes["estimate"]
         self.body(element)
         if self.group is None:
             return kernel.results[0]
@@ -90,10 +91,12 @@ class ProductKernel(KernelBuilder):
         trips_n = -(-self.n // (self.bn * (cores if self.split == "n" else 1)))
         # Affine maps of (c, b, i, j, k), without the core where there is one only.
         self.names = ", ".join(["c"] * len(core) + ["b", "i", "j"])
+        batches = -(-self.b // cores) if self.split == "b" else self.b
+        self.batch = f"c * {batches} + b" if core and self.split == "b" else "b"
         self.row = f"c * {trips_m} + i" if core and self.split == "m" else "i"
         self.column = f"c * {trips_n} + j" if core and self.split == "n" else "j"
         with point:
-            bounds = [self.b, trips_m, trips_n] if self.order == "mn" else [self.b, trips_n, trips_m]
+            bounds = [batches, trips_m, trips_n] if self.order == "mn" else [batches, trips_n, trips_m]
             outer, indices = self.loop(bounds)
         b, i, j = indices if self.order == "mn" else (indices[0], indices[2], indices[1])
         here = [*core, b, i, j]
@@ -110,7 +113,7 @@ class ProductKernel(KernelBuilder):
                     self.op("mxu.dma_wait", [self.input_semaphore])
                 buffers = {self.group.product.results[0]: popped} | self.inputs
                 result = self.vector_code(self.group, (self.bm, self.bn), buffers)
-            self.store(result, out, store, here, f"({self.names}) -> (b, {self.row}, {self.column})")
+            self.store(result, out, store, here, f"({self.names}) -> ({self.batch}, {self.row}, {self.column})")
 
     def load_inputs(self, extra: list[ir.Value], here: list[ir.Value]) -> None:
         """The transfers of the group's inputs start before the product and are waited for behind it."""
@@ -119,13 +122,18 @@ class ProductKernel(KernelBuilder):
         self.input_semaphore = self.semaphore()
         for (value, small), large in zip(self.inputs.items(), extra, strict=True):
             kind = self.group.kinds[value]
-            block = {FULL: f"b, {self.row}, {self.column}", LANE: f"0, 0, {self.column}"}.get(kind, f"b, {self.row}, 0")
+            block = {
+                FULL: f"{self.batch}, {self.row}, {self.column}",
+                LANE: f"0, 0, {self.column}",
+            }.get(kind, f"{self.batch}, {self.row}, 0")
             self.load(large, small, self.input_semaphore, here, f"({self.names}) -> ({block})")
 
     def sums(self, lhs: ir.Value, rhs: ir.Value, acc: ir.Value, here: list[ir.Value]) -> None:
         """One step along the contracted dimension."""
-        lhs_map = f"({self.names}, k) -> (" + (f"b, k, {self.row})" if self.lhs_t else f"b, {self.row}, k)")
-        b = "b" if self.rhs.shape[0] == self.b else "0"
+        lhs_map = f"({self.names}, k) -> (" + (
+            f"{self.batch}, k, {self.row})" if self.lhs_t else f"{self.batch}, {self.row}, k)"
+        )
+        b = self.batch if self.rhs.shape[0] == self.b else "0"
         rhs_map = f"({self.names}, k) -> (" + (f"{b}, {self.column}, k)" if self.rhs_t else f"{b}, k, {self.column})")
         lhs_block = self.fetch(lhs, self.lhs_block, self.lhs_shape, here, lhs_map)
         rhs_block = self.fetch(rhs, self.rhs_block, self.rhs_shape, here, rhs_map)

@@ -14,6 +14,7 @@ from typing import Any
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.simulator import timed
 from stablehlo_py.simulator.program import Buffer, Loop, Matmul, Program
+from stablehlo_py.simulator.schedule import KernelTime
 
 LONGEST_TIMELINE = 2000  # commands of one kernel that a timeline shows
 
@@ -41,10 +42,23 @@ class SpanReport:
 
 
 @dataclass(frozen=True)
+class ArrayReport:
+    """An array in fast memory while a kernel runs: bytes that a core holds of it; brought: from HBM, else left by a kernel."""
+
+    name: str
+    space: str
+    offset: int
+    bytes: int
+    brought: bool
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """One kernel. shape: b, m, n, k, without a product k = 0. macs: of the product, and with padding.
 
-    bound: the busiest resource. prefetch_bytes: operands that were brought to fast memory before the kernel starts.
+    cycles and seconds are those of the kernel alone; slowed: how much longer it takes for the prefetches behind it, stall:
+    how long it waits before for its own, exchange: how long cores send each other what it reads of the other's (`crossing`
+    bytes). start: in the program. bound: the busiest resource. prefetch_bytes: what was brought to fast memory for it.
     """
 
     label: str
@@ -67,6 +81,17 @@ class KernelReport:
     buffers: tuple[BufferReport, ...]
     spans: tuple[SpanReport, ...]
     whole_timeline: bool
+    start_seconds: float
+    stall_seconds: float
+    slowed_seconds: float
+    exchange_seconds: float
+    crossing_bytes: int
+    split: str
+    arrays: tuple[ArrayReport, ...]
+
+    @property
+    def end_seconds(self) -> float:
+        return self.start_seconds + self.seconds + self.slowed_seconds
 
     @property
     def padding_waste(self) -> float:
@@ -113,14 +138,23 @@ class Report:
 
     @property
     def exposed_seconds(self) -> float:
-        """What of it does not fit into the time in which kernels leave the HBM alone."""
-        moved = sum(kernel.hbm_bytes for kernel in self.kernels) / self.hbm_bytes_per_second
-        return max(0.0, self.prefetch_seconds + moved - sum(kernel.seconds for kernel in self.kernels))
+        """What of it the kernels do not hide: they wait for it, or are slowed down by it."""
+        return sum(kernel.stall_seconds + kernel.slowed_seconds for kernel in self.kernels)
+
+    @property
+    def exchange_seconds(self) -> float:
+        """In which cores send each other parts of arrays."""
+        return sum(kernel.exchange_seconds for kernel in self.kernels)
+
+    @property
+    def crossing_bytes(self) -> int:
+        """What one core makes and another one reads."""
+        return sum(kernel.crossing_bytes for kernel in self.kernels)
 
     @property
     def seconds(self) -> float:
-        """Of all kernels, and of the prefetching that they cannot hide."""
-        return sum(kernel.seconds for kernel in self.kernels) + self.exposed_seconds
+        """Of all kernels with what they wait for."""
+        return max((kernel.end_seconds for kernel in self.kernels), default=0.0)
 
     @property
     def utilisation(self) -> float:
@@ -136,6 +170,7 @@ class Report:
             row |= {"padding_waste": kernel.padding_waste, "intensity": kernel.intensity}
         totals = {"cycles": self.cycles, "seconds": self.seconds, "utilisation": self.utilisation}
         totals |= {"prefetch_seconds": self.prefetch_seconds, "exposed_seconds": self.exposed_seconds}
+        totals |= {"exchange_seconds": self.exchange_seconds, "crossing_bytes": self.crossing_bytes}
         return {"model": "a model of a TPU: nothing here ran on one", **totals, **data}
 
     def as_text(self) -> str:
@@ -143,18 +178,25 @@ class Report:
         lines = [
             f"{self.chip}: {len(self.kernels)} kernels, {self.cycles:,.0f} cycles, {self.seconds * 1e6:,.1f} us,"
             f" {100 * self.utilisation:.1f}% of the matrix units' peak (a model: nothing ran on a TPU)",
-            f"{'kernel':<12}{'b x m x n x k':<24}{'us':>9}{'MXU':>8}{'padding':>9}{'HBM MB':>9}{'VMEM KB':>9}  bound by",
+            f"{'kernel':<12}{'b x m x n x k':<22}{'us':>8}{'wait us':>9}{'MXU':>8}{'padding':>9}{'HBM MB':>8}{'VMEM KB':>9}"
+            f"{'  split':<9}  bound by",
         ]
         for k in self.kernels:
             shape = "x".join(map(str, k.shape))
             lines.append(
-                f"{k.label:<12}{shape:<24}{k.seconds * 1e6:>9.2f}{100 * k.utilisation:>7.1f}%"
-                f"{100 * k.padding_waste:>8.1f}%{k.hbm_bytes / 1e6:>9.2f}{k.vmem_peak / 1e3:>9.0f}  {k.bound}"
+                f"{k.label:<12}{shape:<22}{k.seconds * 1e6:>8.2f}{(k.stall_seconds + k.slowed_seconds) * 1e6:>9.2f}"
+                f"{100 * k.utilisation:>7.1f}%{100 * k.padding_waste:>8.1f}%{k.hbm_bytes / 1e6:>8.2f}"
+                f"{k.vmem_peak / 1e3:>9.0f}  {k.split or '-':<7}  {k.bound}"
             )
         lines.append(
-            f"operands brought to fast memory beforehand: {self.prefetch_seconds * 1e6:.1f} us of the HBM,"
+            f"brought to fast memory behind kernels: {self.prefetch_seconds * 1e6:.1f} us of the HBM,"
             f" {self.exposed_seconds * 1e6:.1f} us of them not hidden"
         )
+        if any(k.split for k in self.kernels):
+            lines.append(
+                f"made by one core and read by another: {self.crossing_bytes / 1e6:.2f} MB,"
+                f" {self.exchange_seconds * 1e6:.1f} us to send from VMEM to VMEM"
+            )
         if self.host:
             ops = ", ".join(f"{name.removeprefix('stablehlo.')} x{count}" for name, count in sorted(self.host.items()))
             lines.append(f"on the host: {ops}")
@@ -165,9 +207,9 @@ class Report:
     def chrome_trace(self) -> dict[str, Any]:  # Any: JSON
         """Events for chrome://tracing and ui.perfetto.dev; a microsecond there is a microsecond here."""
         events: list[dict[str, Any]] = []
-        begin = 0.0
         names: dict[str, int] = {}
         for kernel in self.kernels:
+            begin = kernel.start_seconds * 1e6
             scale = kernel.seconds * 1e6 / kernel.cycles
             launch = kernel.launch_cycles
             for span in kernel.spans:
@@ -184,22 +226,22 @@ class Report:
                         "tid": thread,
                     }
                 )
-            begin += kernel.seconds * 1e6
         for unit, thread in names.items():
             events.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": thread, "args": {"name": unit}})
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def kernel_report(kernel: Program, prefetch_bytes: int) -> KernelReport:
-    """What is to be said about one kernel."""
+def kernel_report(time: KernelTime, arrays: tuple[ArrayReport, ...]) -> KernelReport:
+    """What is to be said about one kernel; arrays: what is in fast memory meanwhile."""
+    kernel, result = time.launch.program, time.alone
     machine = chip(kernel.chip)
-    result = timed.time_program(kernel, machine)
     b, m, n = _three(kernel.outputs[0].logical)
     is_product = any(isinstance(node, Matmul) for node in kernel.nodes())
     k = math.prod(kernel.inputs[0].logical) // (b * m) if is_product else 0
     macs = b * m * n * k
     arguments = (*kernel.inputs, *kernel.outputs)
-    shown = result.spans[:LONGEST_TIMELINE]
+    drawn = time.own if time.own.whole else result
+    shown = drawn.spans[:LONGEST_TIMELINE]
     element = kernel.inputs[0].element
     rate = machine.int8_rate if element.bits <= 8 else 1.0
     return KernelReport(
@@ -215,14 +257,21 @@ def kernel_report(kernel: Program, prefetch_bytes: int) -> KernelReport:
         array_bytes=sum(math.prod(a.logical) * a.element.bits // 8 for a in arguments),
         padded_bytes=sum(a.bytes for a in arguments),
         hbm_bytes=result.hbm_bytes * machine.cores,
-        prefetch_bytes=prefetch_bytes,
+        prefetch_bytes=time.prefetched,
         vmem_peak=kernel.bytes_in("vmem"),
-        resident_bytes=sum(a.bytes for a in arguments if a.space == "vmem") // machine.cores,
+        resident_bytes=sum(a.bytes for a in arrays if a.space == "vmem"),
         bound=_bound(result.busy, result.cycles - machine.calibration.launch_seconds * machine.clock_hz),
         busy=result.busy,
         buffers=tuple(_buffer(a) for a in kernel.allocations),
         spans=tuple(SpanReport(_unit(s.command.unit), s.command.label, s.start, s.end) for s in shown),
-        whole_timeline=result.whole and len(shown) == len(result.spans),
+        whole_timeline=drawn.whole and len(shown) == len(drawn.spans),
+        start_seconds=time.start / machine.clock_hz,
+        stall_seconds=time.stall / machine.clock_hz,
+        slowed_seconds=time.slowed / machine.clock_hz,
+        exchange_seconds=time.exchange / machine.clock_hz,
+        crossing_bytes=time.crossing,
+        split=time.split,
+        arrays=arrays,
     )
 
 

@@ -18,6 +18,7 @@ COLOURS = {
     "DMA out": "#c14b4b",
     "local in": "#7a8a99",
     "local out": "#9a7b6a",
+    "prefetch": "#e0b13a",
 }
 BUFFERS = ("#2f6fb3", "#3a9a5b", "#d98324", "#c14b4b", "#8f6fc0", "#7a8a99", "#b3a12f", "#4fa3a3")
 STYLE = """
@@ -44,6 +45,11 @@ def html(report: Report, title: str = "A program on a TPU-like chip") -> str:
             "Kernels with a product; bytes are those of the kernel and those brought before it.",
         ),
         _section("VMEM", _vmem(report), "Buffers of each kernel, both copies of a double buffer, while it runs."),
+        _section(
+            "Between kernels",
+            _arrays(report),
+            "Arrays in fast memory: brought there for a kernel (light), or left there by one (dark).",
+        ),
         _section("Padding", _padding(report), "Multiplications with padding, and bytes of arrays in whole tiles."),
         _section("What if: other chips", _what_if(report), "") if report.what_if else "",
         _section("On the host", _host(report), "What has no mapping to the chip. Its time is not in any figure here."),
@@ -99,10 +105,20 @@ def _summary(report: Report) -> str:
     return (
         f"<p><b>{escape(report.chip)}</b>: {kernels} kernels, <b>{report.seconds * 1e6:,.1f} us</b>"
         f" ({report.cycles:,.0f} cycles), <b>{100 * report.utilisation:.1f}%</b> of the matrix units' peak of"
-        f" {report.peak_flops / 1e12:,.0f} Tflop/s. Operands brought to fast memory beforehand take"
-        f" {report.prefetch_seconds * 1e6:,.1f} us of the HBM; {report.exposed_seconds * 1e6:,.1f} us of that are not hidden.</p>"
+        f" {report.peak_flops / 1e12:,.0f} Tflop/s. Operands brought to fast memory behind kernels"
+        f" take {report.prefetch_seconds * 1e6:,.1f} us of the HBM; {report.exposed_seconds * 1e6:,.1f} us of that are not"
+        f" hidden.{_crossing(report)}</p>"
         '<p class="note">This is a model: nothing here ran on a TPU. Specified numbers, assumed ones and constants fitted to'
         " measurements are told apart in machine/tpu.py.</p>"
+    )
+
+
+def _crossing(report: Report) -> str:
+    if not any(k.split for k in report.kernels):
+        return ""
+    return (
+        f" One core makes {report.crossing_bytes / 1e6:,.2f} MB that the other reads; sending that from VMEM to VMEM takes"
+        f" {report.exchange_seconds * 1e6:,.1f} us."
     )
 
 
@@ -110,15 +126,14 @@ LEFT = 80.0
 
 
 def _timeline(report: Report) -> str:
-    total = max(sum(kernel.seconds for kernel in report.kernels), 1e-12)
+    total = max(report.seconds, 1e-12)
     across = (WIDTH - LEFT - 10) / total
     units = [unit for unit in COLOURS if any(span.unit == unit for k in report.kernels for span in k.spans)]
     row, top = 26.0, 22.0
     parts = [_text(LEFT - 8, top + row * i + 17, unit, "end") for i, unit in enumerate(units)]
-    begin = 0.0
     for kernel in report.kernels:
         scale = kernel.seconds / kernel.cycles
-        x = LEFT + begin * across
+        x = LEFT + kernel.start_seconds * across
         parts.append(_line(x, top - 6, x, top + row * len(units)))
         if kernel.seconds * across > 60:
             parts.append(_text(x + 3, top - 8, kernel.label))
@@ -129,7 +144,6 @@ def _timeline(report: Report) -> str:
             parts.append(
                 _rect(start, top + row * units.index(span.unit) + 3, width, row - 6, COLOURS[span.unit], title)
             )
-        begin += kernel.seconds
     bottom = top + row * len(units)
     for tick in range(6):
         x, anchor = LEFT + tick * total / 5 * across, "end" if tick == 5 else "middle"
@@ -148,17 +162,23 @@ def _kernels(report: Report) -> str:
             f'<span class="bar" style="width:{100 * kernel.utilisation:.0f}px"></span> {100 * kernel.utilisation:.1f}%'
         )
 
-    head = ("kernel", "b x m x n x k", "type", "us", "share", "utilisation", "HBM MB", "flop/byte", "bound by")
+    head = (
+        *("kernel", "b x m x n x k", "type", "us", "waits us", "share", "utilisation", "HBM MB", "flop/byte"),
+        *("split", "crossing MB", "bound by"),
+    )
     rows = [
         (
             escape(k.label),
             " x ".join(map(str, k.shape)),
             k.element,
             f"{k.seconds * 1e6:.2f}",
+            f"{(k.stall_seconds + k.slowed_seconds) * 1e6:.2f}",
             f"{100 * k.seconds / report.seconds:.1f}%",
             bar(k),
             f"{k.hbm_bytes / 1e6:.2f}",
             f"{k.intensity:.0f}",
+            escape(k.split or "-"),
+            f"{k.crossing_bytes / 1e6:.2f}" if k.split else "-",
             escape(k.bound),
         )
         for k in report.kernels
@@ -238,6 +258,27 @@ def _vmem(report: Report) -> str:
     if resident:
         remark += f" Operands brought to VMEM before a kernel take up to {resident / 1024:,.0f} KiB more."
     return _svg(top + height + 12, parts, "VMEM") + _key(colour.items()) + f'<p class="note">{remark}</p>'
+
+
+def _arrays(report: Report) -> str:
+    """Offsets against time: a row of the picture is a place in fast memory."""
+    arrays = [array for kernel in report.kernels for array in kernel.arrays]
+    if not arrays:
+        return "<p>None.</p>"
+    base, end = min(a.offset for a in arrays), max(a.offset + a.bytes for a in arrays)
+    across, top, height = (WIDTH - LEFT - 10) / report.seconds, 14.0, 160.0
+    parts = [
+        _text(LEFT - 8, top + 8, f"{end / 2**20:,.1f} MiB", "end"),
+        _text(LEFT - 8, top + height, f"{base / 2**20:,.1f}", "end"),
+    ]
+    for kernel in report.kernels:
+        x, width = LEFT + kernel.start_seconds * across, (kernel.end_seconds - kernel.start_seconds) * across
+        for a in kernel.arrays:
+            y, size = top + height * (1 - (a.offset + a.bytes - base) / (end - base)), height * a.bytes / (end - base)
+            title = f"{a.name}: {a.bytes:,} bytes at {a.offset:,} of {a.space}, while {kernel.label} runs"
+            parts.append(_rect(x, y + 0.3, width, max(size - 0.6, 0.4), "#e0b13a" if a.brought else "#2f6fb3", title))
+    parts.append(_line(LEFT, top + height, WIDTH - 10, top + height, "#5a6573"))
+    return _svg(top + height + 12, parts, "fast memory between kernels")
 
 
 def _padding(report: Report) -> str:

@@ -19,17 +19,24 @@ from stablehlo_py.targets.tpu.box import same_tiles
 from stablehlo_py.targets.tpu.group import FULL, LANE, MOVES, SCALAR, Group
 from stablehlo_py.targets.tpu.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
 
+ROW_UNIT = 32  # rows of whole tiles of every element type
 STEPS = 8  # blocks that a core's rows are cut into where they allow it: the first load and the last store stand alone
 
 
 class VectorKernel(KernelBuilder):
     """From the group of a fusion."""
 
-    def __init__(self, group: Group, chip: Chip, vmem_limit: int) -> None:
+    def __init__(self, group: Group, chip: Chip, vmem_limit: int, split: str = "m") -> None:
         super().__init__(chip)
         self.group = group
-        self.b, self.m = _batch_and_rows(group)
-        self.block_rows = _block_rows(group, self.m, chip, vmem_limit)
+        self.b, self.m = batch_and_rows(group)
+        # The batch may have become one range of rows since the split was chosen, or the other way round.
+        if split == "b" and self.b == 1:
+            split = "m"
+        if split == "m" and self.b > 1 and self.m <= ROW_UNIT:
+            split = "b"
+        self.split = split
+        self.block_rows = _block_rows(group, self.m, chip.cores if self.split == "m" else 1, chip, vmem_limit)
 
     def build(self, label: str) -> ir.Value:
         """The kernel at the insertion point; its result is that of the fusion."""
@@ -50,23 +57,26 @@ class VectorKernel(KernelBuilder):
         buffers = self.input_buffers(self.group, shape)
         loads, store = self.semaphore(), self.semaphore()
         point, core = self.cores()
-        trips = -(-self.m // (self.block_rows * (self.chip.cores if core else 1)))
+        cores = self.chip.cores if core else 1
+        trips = -(-self.m // (self.block_rows * (cores if self.split == "m" else 1)))
+        batches = -(-self.b // cores) if self.split == "b" else self.b
         names = "(c, b, i)" if core else "(b, i)"
-        row = f"c * {trips} + i" if core else "i"
+        row = f"c * {trips} + i" if core and self.split == "m" else "i"
+        batch = f"c * {batches} + b" if core and self.split == "b" else "b"
         with point:
-            inner, (b, i) = self.loop([self.b, trips])
+            inner, (b, i) = self.loop([batches, trips])
         here = [*core, b, i]
         with inner:
             for large, (value, small) in zip(extra, buffers.items(), strict=True):
-                block = "(0, 0, 0)" if self.group.kinds[value] == LANE else f"(b, {row}, 0)"
+                block = "(0, 0, 0)" if self.group.kinds[value] == LANE else f"({batch}, {row}, 0)"
                 self.load(large, small, loads, here, f"{names} -> {block}")
             if buffers:
                 self.op("mxu.dma_wait", [loads])
             result = self.vector_code(self.group, shape, dict(buffers))
-            self.store(result, out, store, here, f"{names} -> (b, {row}, 0)")
+            self.store(result, out, store, here, f"{names} -> ({batch}, {row}, 0)")
 
 
-def _batch_and_rows(group: Group) -> tuple[int, int]:
+def batch_and_rows(group: Group) -> tuple[int, int]:
     """How the rows are cut: as in the kernel that a whole input comes from, so that it can be taken as it is.
 
     Else all rows are one range, where that is the same in memory.
@@ -87,7 +97,7 @@ def _batch_and_rows(group: Group) -> tuple[int, int]:
     return math.prod(result.shape[:-2]), result.shape[-2]
 
 
-def _block_rows(group: Group, rows: int, chip: Chip, vmem_limit: int) -> int:
+def _block_rows(group: Group, rows: int, cores: int, chip: Chip, vmem_limit: int) -> int:
     """Rows of a block: some steps for each core, and all buffers within the limit."""
     made = [op.results[0] for op in group.members if op.name not in MOVES and group.kinds[op.results[0]] != SCALAR]
     columns = -(-group.n // chip.lanes) * chip.lanes
@@ -99,8 +109,8 @@ def _block_rows(group: Group, rows: int, chip: Chip, vmem_limit: int) -> int:
         if group.kinds[v] != LANE
     )
     lane_bytes = sum(2 * columns * 4 for v in values if group.kinds[v] == LANE)
-    unit = 32  # rows of whole tiles of every element type
-    wanted = -(-rows // (chip.cores * STEPS * unit)) * unit
+    unit = ROW_UNIT
+    wanted = -(-rows // (cores * STEPS * unit)) * unit
     most = (vmem_limit - lane_bytes) // row_bytes
     most = most // unit * unit if most >= unit else most // chip.sublanes * chip.sublanes
     if most < chip.sublanes:
