@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
+from stablehlo_py.targets.cpu.support import support_for
 from stablehlo_py.targets.llvm_passes import Buffer, emit, pass_manager, run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 from stablehlo_py.targets.machine_code import ENTRY, CodegenOptions, initialize
@@ -39,11 +40,11 @@ def llvm_ir_of(function: ir.Operation) -> str:
     arguments, _, body = tail.partition(")")
     assert found
     if VECTOR_CODE in function.attributes or _work(function) <= FEW:
-        return VECTORISED + head + _with_loads(types, body)
+        return VECTORISED + head + _with_loads(types, body) + support_for(text)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
-    return f"{head}define internal void @{BODY}({arguments}){body}\n{_calling(types)}"
+    return f"{head}define internal void @{BODY}({arguments}){body}\n{_calling(types)}{support_for(text)}"
 
 
 def _calling(types: list[str]) -> str:
