@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from stablehlo_py.machine.cpu import Cpu
@@ -69,11 +69,11 @@ def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int) -> Tile | None:
     ones = Loop("one", 1, 0, 0, 0)
     best: tuple[float, Tile] | None = None
     for lane in parallel:
-        if lane.x not in (0, 1):
+        if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
         for row in [loop for loop in parallel if loop.name != lane.name] or [ones]:
-            for tile in _tiles(lane, row, cpu, element_bytes):
-                score = _score(tile)
+            for tile in _tiles(lane, row, cpu, element_bytes, _shortest(geometry, row)):
+                score = _score(geometry, tile)
                 if best is None or score > best[0]:
                     best = (score, tile)
     return None if best is None else best[1]
@@ -86,20 +86,24 @@ def parallel_loops(geometry: Geometry) -> list[Loop]:
     return [loop for loop in (*loops, geometry.loops["f"]) if loop.extent > 1]
 
 
-def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int) -> Iterator[Tile]:
+def _shortest(geometry: Geometry, loop: Loop) -> int:
+    """The steps that a loop has in every phase."""
+    axis = geometry.axes[int(loop.name[1:])] if loop.name[0] == "o" and loop.name != "one" else None
+    return loop.extent if axis is None or axis.phases is None else axis.phases.places // axis.phases.count
+
+
+def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
     turned = lane.o != 1
     packed = lane.w not in (0, 1)
-    if (turned and row.o != 1) or (packed and row.w):
+    if (turned and not row.o) or (packed and row.w):
         return
     lanes = cpu.lanes(element_bytes)
     while lanes > 4 and lanes // 2 >= lane.extent:
         lanes //= 2
     whole = -(-lane.extent // lanes)
     most = 8 if cpu.registers >= 32 else 6
-    if turned:
-        heights = [r for r in (8, 4, 2) if r <= min(row.extent, most, lanes)]
-    else:
-        heights = [-(-row.extent // -(-row.extent // most))]
+    even = [-(-shortest // -(-shortest // most))]
+    heights = [r for r in (8, 4, 2) if r <= min(shortest, most, lanes)] if turned else even
     for rows, vectors in itertools.product(heights, range(1, 5)):
         if vectors > whole:
             break
@@ -111,10 +115,11 @@ def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int) -> Iterator[Tile
         yield Tile(row, lane, rows, lanes, offsets, used)
 
 
-def _score(tile: Tile) -> float:
+def _score(geometry: Geometry, tile: Tile) -> float:
     """The share of the multiplications that count, less what loads and stores take beside them.
 
-    Two loads go with two multiplications; a tile that is turned costs what some steps of the sum do.
+    Two loads go with two multiplications; a tile that is turned costs what six steps of the sum do, one that is stored
+    element by element what 32 do.
     """
     fmas = tile.rows * tile.vectors
     loads = sum(
@@ -126,7 +131,8 @@ def _score(tile: Tile) -> float:
     tiles = -(-tile.row.extent // tile.rows) * -(-tile.lane.extent // tile.width)
     useful = tile.row.extent * tile.lane.extent / (tiles * fmas * tile.lanes)
     latency = min(1.0, fmas / 8)  # two units, four cycles
-    return useful * busy * latency * (0.9 if tile.is_turned else 1.0)
+    depth = geometry.depth
+    return useful * busy * latency * depth / (depth + (0 if not tile.is_turned else 6 if tile.row.o == 1 else 32))
 
 
 def split_of(geometry: Geometry, tile: Tile) -> Split:
@@ -141,11 +147,18 @@ def split_of(geometry: Geometry, tile: Tile) -> Split:
         return split
     inner = {tile.row.name, tile.lane.name}
     rows = math.prod(loop.extent for name, loop in loops.items() if name not in ("f", tile.lane.name))
+    few = rows // math.prod(
+        loops[n].extent for n in ("b", "g") if n in loops and n not in inner
+    ) < STEP_ROWS and tile.lane.w not in (0, 1)
+    if few and panels >= STEPS // 2:  # a kernel that is packed for few places each: once in all
+        return _cut(split, "lanes", panels, -(-panels // min(panels, STEPS)))
     for name in ("b", "g"):
         if name in loops and name not in inner and split.steps < STEPS:
             split = _cut(split, name, loops[name].extent, 1)
     rows = rows // split.steps
-    if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS:
+    phases = geometry.axes[0].phases if geometry.axes else None
+    even = phases is None or phases.are_even
+    if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS and even:
         least = tile.rows if tile.row.name == "o0" else 1
         places = loops["o0"].extent
         wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
@@ -166,13 +179,14 @@ def _even(extent: int, wanted: int, least: int) -> int:
     return min(sizes, key=lambda size: (-(-extent // size) * size, -size))
 
 
-def merged(loops: list[Loop]) -> list[Loop]:
-    """Summed loops, outermost first, with neighbours made one where both operands go on evenly."""
+def merged(loops: list[Loop], apart: Collection[str] = ()) -> list[Loop]:
+    """Summed loops, outermost first, with neighbours made one where both operands go on evenly; not those `apart`."""
     result: list[Loop] = []
     for loop in loops:
-        if loop.extent == 1:
+        if loop.extent == 1 and loop.name not in apart:
             continue
-        if result and result[-1].x == loop.extent * loop.x and result[-1].w == loop.extent * loop.w:
+        evenly = result and result[-1].x == loop.extent * loop.x and result[-1].w == loop.extent * loop.w
+        if evenly and loop.name not in apart and result[-1].name not in apart:
             result[-1] = replace(loop, extent=loop.extent * result[-1].extent)
         else:
             result.append(loop)

@@ -37,11 +37,31 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class Phases:
+    """What Axis.in_phases took away: lhs_dilation, zeros in front, taps and places of the whole; front: zeros in front now.
+
+    w, o: elements from one tap and one result to the next.
+    """
+
+    count: int
+    before: int
+    taps: int
+    places: int
+    front: int
+    w: int
+    o: int
+
+    @property
+    def are_even(self) -> bool:
+        return self.places % self.count == 0
+
+
+@dataclass(frozen=True)
 class Axis:
     """A spatial dimension: its sizes, its strides in the buffers, and its window. x, w, o: elements from one to the next.
 
-    step: window_stride; spread: rhs_dilation; stuffing: lhs_dilation; before: zeros in front; offset: of tap 0 in the
-    kernel, which a reversed window has last.
+    step: window_stride; spread: rhs_dilation; stuffing: lhs_dilation; before: zeros in front. phases: how many classes of
+    results there are, each with taps of its own (see Phases); slack: places of the image beyond those of one class.
     """
 
     size: int
@@ -54,11 +74,37 @@ class Axis:
     spread: int
     stuffing: int
     before: int
+    phases: Phases | None = None
+    slack: int = 0
 
     @property
     def reach(self) -> int:
         """Places of the padded image that all windows together read."""
-        return (self.places - 1) * self.step + (self.taps - 1) * self.spread + 1
+        return (self.places - 1) * self.step + (self.taps - 1) * self.spread + 1 + self.slack
+
+    def in_phases(self) -> Axis:
+        """The same axis without zeros between the elements of the image: results p, p + L, ... by the taps they meet.
+
+        Result p + L j meets an element at tap t where p + t - P is a multiple of L: t0 = (P - p) mod L, then every L-th.
+        """
+        count = self.stuffing
+        if count == 1 or self.step != 1 or self.spread != 1 or self.places < count:
+            return self
+        first_taps = [(self.before - p) % count for p in range(count)]
+        before = [(self.before - p - t0) // count for p, t0 in enumerate(first_taps)]
+        taps = [-(-(self.taps - t0) // count) if t0 < self.taps else 0 for t0 in first_taps]
+        most, front = max(*taps, 1), max(before)
+        return replace(
+            self,
+            taps=most,
+            places=-(-self.places // count),
+            w=self.w * count,
+            o=self.o * count,
+            stuffing=1,
+            before=front,
+            phases=Phases(count, self.before, self.taps, self.places, front, self.w, self.o),
+            slack=max(front - b + t for b, t in zip(before, taps, strict=True)) - most,
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -109,6 +155,11 @@ class Geometry:
     def products(self) -> int:
         steps = [loop.extent for loop in self.loops.values()] + [a.places * a.taps for a in self.axes]
         return math.prod(steps)
+
+    @property
+    def depth(self) -> int:
+        """Products in one sum."""
+        return math.prod(a.taps for a in self.axes) * self.loops["i"].extent
 
     def to_attribute(self) -> ir.Attribute:
         numbers = [self.image, self.kernel, self.first_tap]

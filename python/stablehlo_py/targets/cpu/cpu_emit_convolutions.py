@@ -53,6 +53,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     names = geometry.elements.split(",")
     if names not in (["f32"] * 3, ["f64"] * 3):
         return
+    geometry = replace(geometry, axes=tuple(axis.in_phases() for axis in geometry.axes))
     padded = not all(axis.is_plain for axis in geometry.axes)
     tile = tile_of(geometry, cpu, 8 if names[2] == "f64" else 4)
     if tile is None:
@@ -81,8 +82,13 @@ class _Emitter:
         loops = {loop.name: loop for loop in parallel_loops(self.of)}
         self.tile = replace(tile, row=loops.get(tile.row.name, tile.row), lane=loops[tile.lane.name])
         self.outer = [loop for name, loop in loops.items() if name not in (tile.row.name, tile.lane.name)]
-        taps = [Loop("t", a.taps, a.spread * a.x, a.w, 0) for a in self.of.axes]
-        self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1]
+        taps = [Loop(f"t{n}", a.taps, a.spread * a.x, a.w, 0) for n, a in enumerate(self.of.axes)]
+        phased = {f"t{n}" for n, a in enumerate(self.of.axes) if a.phases}
+        self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1 or loop.name in phased]
+        if self.tile.lane.w not in (0, 1) and not phased:
+            # in the order of the kernel in memory, so that packing it is a transposition
+            self.summed.sort(key=lambda loop: -abs(loop.w))
+        self.counts: dict[str, Index] = {}  # steps of the loops in this phase, where that is not all of their extent
         self.panel: ir.Value | None = None
         if self._packs():
             depth = math.prod(loop.extent for loop in self.summed)
@@ -141,6 +147,37 @@ class _Emitter:
             x = add(x, -sum(axis.before * axis.x for axis in self.of.axes))
         else:
             self.image.fill(starts)
+        self._phases(0, (x, w, out), panel)
+
+    def _phases(self, n: int, at: tuple[Index, Index, Index], panel: Index) -> None:
+        """The panels once for each class of results that have the same taps."""
+        if n == len(self.of.axes):
+            self._panels(*at, panel)
+            return
+        axis = self.of.axes[n]
+        phases = axis.phases
+        if phases is None:
+            self._phases(n + 1, at, panel)
+            return
+
+        def phase(p: ir.Value) -> None:
+            count = phases.count
+            first = arith.remui(nest.index(nest.subtract(phases.before % count + count, p)), nest.index(count))
+            taps = arith.divui(nest.index(nest.subtract(phases.taps + count - 1, first)), nest.index(count))
+            behind = add(add(p, first), count * phases.front - phases.before)
+            skipped = arith.divui(nest.index(behind), nest.index(count))
+            self.counts[f"t{n}"] = taps
+            if not phases.are_even:
+                self.counts[f"o{n}"] = arith.divui(
+                    nest.index(nest.subtract(phases.places + count - 1, p)), nest.index(count)
+                )
+            x, w, out = at
+            moved = (multiply(skipped, axis.x), multiply(first, phases.w), multiply(p, phases.o))
+            self._phases(n + 1, (add(x, moved[0]), add(w, moved[1]), add(out, moved[2])), panel)
+
+        nest.loop(0, phases.count, 1, lambda p: phase(p))
+
+    def _panels(self, x: Index, w: Index, out: Index, panel: Index) -> None:
         tile = self.tile
 
         def columns(number: Index) -> None:
@@ -178,8 +215,8 @@ class _Emitter:
             moved = (add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), add(out, multiply(n, loop.o)))
             self._nest(rest, moved, body)
 
-        extent = self._extent(loop)
-        if extent == 1:
+        extent = self.counts.get(loop.name, self._extent(loop))
+        if isinstance(extent, int) and extent == 1:
             step(0)
         else:
             nest.loop(0, extent, 1, lambda n: step(n))
@@ -190,22 +227,49 @@ class _Emitter:
         """The taps and input features of the panel's lanes, one after the other."""
         tile = self.tile
         row = tile.vectors * tile.lanes
-        loops = merged([replace(loop, x=0) for loop in self.summed])
+        loops = merged([replace(loop, x=0) for loop in self.summed], self.counts)
 
         def pack(rest: Sequence[Loop], place: Index, target: Index) -> None:
             if not rest:
                 self._pack_row(place, multiply(target, row))
                 return
             loop, *inner = rest
+            if self._is_turned_run(rest):
+                self._pack_run(place, multiply(target, row), loop.extent)
+                return
             steps = math.prod(loop.extent for loop in inner)
             nest.loop(
                 0,
-                loop.extent,
+                self.counts.get(loop.name, loop.extent),
                 1,
                 lambda n: pack(inner, add(place, multiply(n, loop.w)), add(target, multiply(n, steps))),
             )
 
         pack(loops, w, 0)
+
+    def _is_turned_run(self, loops: Sequence[Loop]) -> bool:
+        """Whether what is left to pack is a matrix with the lanes outermost."""
+        loop, tile = loops[0], self.tile
+        whole = len(loops) == 1 and loop.w == 1 and loop.name not in self.counts
+        return whole and tile.lane.w > 1 and loop.extent >= tile.lanes == tile.used
+
+    def _pack_run(self, place: Index, target: Index, count: int) -> None:
+        """`count` neighbours of each lane: squares are turned in registers, the last of which may overlap."""
+        tile, lanes = self.tile, self.tile.lanes
+        row = tile.vectors * lanes
+
+        def square(at: Index) -> None:
+            for v, offset in enumerate(tile.lane_offsets):
+                first = add(place, at)
+                rows = [self.vectors.load(self.w, [add(first, (offset + n) * tile.lane.w)]) for n in range(lanes)]
+                to = add(target, multiply(at, row))
+                for n, column in enumerate(nest.transpose(rows, self.vectors)):
+                    self.vectors.store(column, self.panel, [add(to, n * row + v * lanes)])
+
+        whole = count // lanes * lanes
+        nest.once_or_loop(whole, lanes, square)
+        if whole != count:
+            square(count - lanes)
 
     def _pack_row(self, place: Index, target: Index) -> None:
         tile = self.tile
@@ -230,8 +294,9 @@ class _Emitter:
         extent = self._extent(tile.row)
 
         def rows(first: Index) -> None:
-            if extent % tile.rows:
-                first = nest.minimum(first, extent - tile.rows)
+            limit = self.counts.get(tile.row.name, extent)
+            if extent % tile.rows or not isinstance(limit, int):
+                first = nest.minimum(first, nest.subtract(limit, tile.rows))
             row = tile.row
             self._tile(add(x, multiply(first, row.x)), add(w, multiply(first, row.w)), add(out, multiply(first, row.o)))
 
@@ -248,7 +313,7 @@ class _Emitter:
                 packed.insert(0, replace(loop, w=stride))
                 stride *= loop.extent
             summed = packed
-        loops = merged(summed)
+        loops = merged(summed, self.counts)
         rows, vectors = range(tile.rows), range(tile.vectors)
 
         def step(x: Index, w: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -299,7 +364,8 @@ class _Emitter:
         if not loops:
             return step(x, w, sums)
         loop, *rest = loops
-        if not rest and loop.extent <= UNROLLED:
+        count = self.counts.get(loop.name, loop.extent)
+        if not rest and isinstance(count, int) and count <= UNROLLED:
             for n in range(loop.extent):
                 sums = step(add(x, n * loop.x), add(w, n * loop.w), sums)
             return sums
@@ -307,7 +373,7 @@ class _Emitter:
         def body(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
             return self._sum(rest, add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), list(inner), step)
 
-        return nest.loop(0, loop.extent, 1, body, sums)
+        return nest.loop(0, count, 1, body, sums)
 
     def _operand(
         self, buffer: ir.Value, place: Index, row: int, along_lanes: int, from_panel: bool | None
@@ -329,7 +395,12 @@ class _Emitter:
             columns = _turned([sums[r * tile.vectors + v] for r in range(tile.rows)], tile.lanes)
             for lane in range(tile.used):
                 place = add(out, (offset + lane) * tile.lane.o)
-                vector.store(columns[lane], self.out, [nest.index(place)])
+                if tile.row.o == 1:
+                    vector.store(columns[lane], self.out, [nest.index(place)])
+                    continue
+                for r in range(tile.rows):
+                    element = vector.extract(columns[lane], [], [r])
+                    nest.store(element, self.out, [add(place, r * tile.row.o)])
 
 
 def _needed(rows: range, stride: int) -> range:
