@@ -9,6 +9,7 @@ from stablehlo_py.testing.generate import module_of, random_part
 from stablehlo_py.testing.mutate import damaged_artifact, mutated_text
 
 SEEDS = range(200)
+KINDS = ("!quant.uniform<", "tensor<?x", '"SPMD', '"lapack_', '"mhlo.')
 
 
 def test_same_seed_same_program():
@@ -22,14 +23,17 @@ def test_same_seed_same_program():
 def test_programs_are_well_typed_and_varied():
     ops: set[str] = set()
     elements: set[str] = set()
+    found: set[str] = set()
     with new_context(), ir.Location.unknown():
         for seed in SEEDS:
             text = module_of([random_part(seed)]).text
             assert ir.Module.parse(text).operation.verify(), text
+            found |= {kind for kind in KINDS if kind in text}
             ops |= set(re.findall(r'"((?:stablehlo|chlo)\.\w+)"', text))
             elements |= set(re.findall(r"tensor<(?:\d+x)*([\w<>]+?)>", text))
-    assert len(ops) > 75
+    assert len(ops) > 85
     assert len(elements) > 24
+    assert found == set(KINDS)
 
 
 def test_several_graphs_share_a_module():
