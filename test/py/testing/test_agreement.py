@@ -39,6 +39,16 @@ def test_sum_of_exponentials(factor, good):
     assert (judged(EXP_OF_SUM, x, lambda w: w * np.float32(factor)) == []) == good
 
 
+@pytest.mark.parametrize(
+    "call", ["chlo.sinh %x : tensor<4xf32>", "stablehlo.custom_call @mhlo.sinh(%x) : (tensor<4xf32>)"]
+)
+def test_functions_in_disguise_are_inexact_too(call):
+    text = f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ %0 = {call} -> tensor<4xf32> return %0 : tensor<4xf32> }}"
+    x = np.array([1, 2, -3, 4], np.float32)
+    assert judged(text, x, lambda w: np.nextafter(w, np.float32(99))) == []
+    assert judged(text, x, lambda w: w * np.float32(1.0001))
+
+
 def test_exact_ops_are_exact():
     x = np.array([1, 2, -0.0, np.nan], np.float32)
     text = ADD.replace("ELEMENT", "f32")
