@@ -61,7 +61,9 @@ class _Linker:
     def __init__(self) -> None:
         initialize()
         machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        self._jit = llvm.create_lljit_compiler(machine)
+        # JITLink keeps the sections of an object together. The older linker maps each by itself, and where a process holds
+        # large mappings it finds its constants beyond the 2 GiB that an address in the code can span, and aborts.
+        self._jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
         self._lock = threading.Lock()
         self._count = 0
 

@@ -14,11 +14,11 @@ CODE = """
 import mmap
 import numpy as np
 import stablehlo_py
-from stablehlo_py.targets.cpu import codegen
+from stablehlo_py import compiler
 
 kept, made = [], []
-load = codegen.Code
-codegen.Code = lambda objects: (made.append(objects), load(objects))[1]
+load = compiler.Code
+compiler.Code = lambda objects: (made.append(objects), load(objects))[1]
 # The sine has constants in sections of their own.
 sine = "func.func @main(%x: tensor<640xf32>) -> tensor<640xf32> {"
 sine += "%0 = stablehlo.sine %x : tensor<640xf32> return %0 : tensor<640xf32> }"

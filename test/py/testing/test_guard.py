@@ -12,6 +12,7 @@ import pytest
 import stablehlo_py
 from stablehlo_py.runtime.program import ArrayType, Buffer, Launch, Program
 from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.machine_code import Code, CodegenOptions
 from stablehlo_py.testing.guard import GuardedExecutor, OutOfBounds, guarded_call
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are protected by Linux's libc")
@@ -29,7 +30,7 @@ define void @kernel_entry(ptr %buffers, i64 %begin, i64 %end) {{
 
 def stray(elements: int, place: int) -> np.ndarray:
     """Run a kernel that writes one float `place` elements into a result of `elements`."""
-    code = codegen.Code([codegen.make_object(KERNEL.format(place=place), codegen.CodegenOptions())])
+    code = Code([codegen.make_object(KERNEL.format(place=place), CodegenOptions())])
     kernel = stablehlo_py.compile(PROGRAM.format(n=elements), cache=False).program.kernels[0]
     ty = ArrayType((elements,), "float32")
     buffers = (Buffer(0, 4 * elements, "argument", 0), Buffer(1, 4 * elements, "result", 0))
