@@ -13,6 +13,7 @@ from typing import ClassVar
 from stablehlo_py.core import registry
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.apart import Apart, pairs
 from stablehlo_py.transforms.grouping import CONTROL, ELEMENTWISE, ROWS, SINGLE, Grouping, Unit, is_cheap, name_of, uses
 from stablehlo_py.transforms.views import is_view
 
@@ -30,21 +31,27 @@ class HloFormKernels(Pass):
     rows: bool = False  # join them with reductions of trailing dimensions, row by row
 
     def run(self, op: ir.Operation) -> None:
+        self.form(op)
+
+    def form(self, op: ir.Operation, *, explain: bool = False) -> list[Apart]:
+        """Cut it, and where it is asked for, say of each two kernels that share a value in memory why they are two."""
         import stablehlo_py.ops  # noqa: F401 - registers every family
 
         body = op.regions[0].blocks[0]
         functions = [f.operation for f in body.operations if f.operation.name == "func.func"]
-        former = _Former(op, self)
+        former = _Former(op, self, explain=explain)
         for function in functions:
             if KERNEL not in function.attributes:
                 for region in function.regions:
                     for block in region.blocks:
                         former.cut(block)
+        return former.apart
 
 
 class _Former:
-    def __init__(self, module: ir.Operation, options: HloFormKernels) -> None:
-        self.options = options
+    def __init__(self, module: ir.Operation, options: HloFormKernels, *, explain: bool) -> None:
+        self.options, self.explain = options, explain
+        self.apart: list[Apart] = []
         self.body = module.regions[0].blocks[0]
         self.names: dict[str, str] = {}  # kernel text -> symbol
 
@@ -62,18 +69,22 @@ class _Former:
         terminator = operations.pop()
         grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows)
         units = grouping.units(operations)
+        between = list(pairs(grouping)) if self.explain else []
+        symbols: dict[int, str] = {}
         gone: set[int] = set()  # places in `operations`: an op that is erased cannot be asked anything
         for unit in units:
             if unit.kind:
-                gone.update(self.outline(unit, grouping, terminator))
+                symbols[unit.number], places = self.outline(unit, grouping, terminator)
+                gone.update(places)
             else:
                 unit.ops[0].move_before(terminator)
+        self.apart += [Apart(symbols[a.number], symbols[b.number], count, why) for a, b, count, why in between]
         for place in reversed(range(len(operations))):
             if place not in gone and _is_dead(operations[place]):
                 operations[place].erase()
 
-    def outline(self, unit: Unit, grouping: Grouping, terminator: ir.Operation) -> list[int]:
-        """Move a unit's ops into a function and call it in their place; the places of the ops that are gone."""
+    def outline(self, unit: Unit, grouping: Grouping, terminator: ir.Operation) -> tuple[str, list[int]]:
+        """Move a unit's ops into a function and call it in their place; its symbol, the places of the ops that are gone."""
         repeated = grouping.repeated
         inside = {op.results[0] for op in unit.ops}
         outputs = [v for op in unit.ops for v in op.results if _used_outside(v, inside, repeated)]
@@ -96,7 +107,7 @@ class _Former:
             if op.results[0] in inside or (op.results[0] in repeated and _is_dead(op)):
                 gone.append(grouping.order[op.results[0]])
                 op.erase()
-        return gone
+        return symbol, gone
 
     def kernel(self, unit: Unit, ops: list[ir.Operation], inputs: list[ir.Value], outputs: list[ir.Value]) -> str:
         """The symbol of a function that does `ops`; an equal one that is there already is taken."""
