@@ -48,6 +48,12 @@ module {
       %1 = irdl.base "!builtin.tensor" 
       irdl.results(out: %1)
     }
+    irdl.operation @laid_out {
+      %0 = irdl.base "!builtin.tensor" 
+      irdl.operands(value: %0)
+      %1 = irdl.base "!builtin.tensor" 
+      irdl.results(out: %1)
+    }
     irdl.operation @prefetch_start {
       %0 = irdl.base "!builtin.tensor" 
       irdl.operands(value: %0)

@@ -109,6 +109,18 @@ class BitcastOp(Mxu.Operation, name="bitcast", traits=[ext.Pure]):
         return same or _error(self, f"sees {before} as {after}: the lanes must stay as they are")
 
 
+class LaidOutOp(Mxu.Operation, name="laid_out", traits=[ext.Pure]):
+    """An argument or a result of the program whose last but one dimension is the minor one, seen as it lies."""
+
+    value: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        before, after = _shape(self.value.type), _shape(self.out.type)
+        turned = len(before) >= 2 and after == (*before[:-2], before[-1], before[-2])
+        return turned or _error(self, f"sees {before} as {after}; the two inner dimensions change places")
+
+
 class PrefetchStartOp(Mxu.Operation, name="prefetch_start"):
     """Start to bring an array from HBM to `space`, at `offset` there; kernels run meanwhile. The result is on its way.
 

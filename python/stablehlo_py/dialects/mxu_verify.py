@@ -315,7 +315,7 @@ def is_shared(argument: ir.Value) -> bool:
         operands = list(op.operands)
         forms = linear_forms(ir.AffineMapAttr(op.attributes["map"]).value)
         indices = operands[len(operands) - ir.AffineMapAttr(op.attributes["map"]).value.n_dims :]
-        cores = [i for i, index in enumerate(indices) if index.owner.owner.name == "mxu.core_split"]
+        cores = [i for i, index in enumerate(indices) if index.owner.owner.operation.name == "mxu.core_split"]
         if forms is None or not any(form.factors[i] for form in forms for i in cores):
             return False
     return True

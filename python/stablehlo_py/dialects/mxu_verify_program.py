@@ -160,6 +160,11 @@ def _check_flow(op: ir.Operation) -> Problem | None:
         if not isinstance(owner, ir.Operation | ir.OpView) or owner.operation.name != "mxu.prefetch_start":
             return op, "waits for what was not started"
         return None
+    if op.name == "mxu.laid_out" and not (_enters(op.operands[0]) or _leaves(op.results[0])):
+        return (
+            op,
+            "is neither of an argument nor of a result of the program; elsewhere it takes a kernel to turn an array",
+        )
     for operand in op.operands:
         owner = operand.owner
         started = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "mxu.prefetch_start"
@@ -168,6 +173,19 @@ def _check_flow(op: ir.Operation) -> Problem | None:
         if op.name != "mxu.bitcast" and _space_of(operand) != "hbm":
             return op, f"takes an array from {_space_of(operand)}; only kernels do"
     return None
+
+
+def _enters(value: ir.Value) -> bool:
+    """An argument of the program, reshaped at most."""
+    while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.operation.name == "stablehlo.reshape":
+        value = value.owner.operation.operands[0]
+    return isinstance(value.owner, ir.Block) and value.owner.owner.operation.name == "func.func"
+
+
+def _leaves(value: ir.Value) -> bool:
+    """A result of the program, reshaped at most."""
+    users = [use.owner.operation for use in value.uses]
+    return all(u.name == "func.return" or (u.name == "stablehlo.reshape" and _leaves(u.results[0])) for u in users)
 
 
 def _space_of(value: ir.Value) -> str:

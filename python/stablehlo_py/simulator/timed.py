@@ -66,7 +66,8 @@ def time_program(program: p.Program, chip: Chip, *, exact: bool = False, backgro
     busy = _extrapolate(program, chip, loops, launch, background=4 * alone.cycles)
     most = 4 * alone.cycles - busy.left
     share = min(1.0, left / most) if most > 0 else 0.0
-    return replace(alone, cycles=alone.cycles + share * (busy.cycles - alone.cycles), left=left - share * most)
+    slower = max(0.0, busy.cycles - alone.cycles)
+    return replace(alone, cycles=alone.cycles + share * slower, left=left - share * most)
 
 
 def _run(

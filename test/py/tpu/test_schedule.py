@@ -148,8 +148,15 @@ def test_layers_exchange_nothing():
     assert report.crossing_bytes == 0
 
 
-def test_crossing_is_counted_from_the_kernels():
-    """A result that the next kernel takes as its weights is needed whole by both cores: each lacks one half."""
+@pytest.mark.parametrize("second", ["m", "n"])
+def test_crossing_is_counted_from_the_kernels(second, monkeypatch):
+    """Weights made by columns: a kernel that is split by rows needs all of them on both cores, each lacks one half."""
+    from stablehlo_py.targets.tpu import mxu_split_cores
+
+    def only(sizes, tables):
+        return {v: mxu_split_cores.SPLITS.index("n" if v == 0 else second) for v in sizes}
+
+    monkeypatch.setattr(mxu_split_cores, "choose", only)
     text = """func.func @main(%x: tensor<2048x1024xbf16>, %w: tensor<1024x1024xbf16>, %y: tensor<4096x2048xbf16>)
         -> tensor<4096x1024xbf16> {
       %a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
@@ -157,12 +164,10 @@ def test_crossing_is_counted_from_the_kernels():
       %r = stablehlo.dot_general %y, %a, contracting_dims = [1] x [0]
         : (tensor<4096x2048xbf16>, tensor<2048x1024xbf16>) -> tensor<4096x1024xbf16>
       return %r : tensor<4096x1024xbf16> }"""
-    program = compile_text(text, chip="v5p")
-    report = program.report()
-    splits = tuple(k.split for k in report.kernels)
-    size = 2 * 2048 * 1024
-    # By columns in both kernels nothing crosses; by rows in the second one all of it does.
-    assert report.crossing_bytes == (0 if splits == ("columns", "columns") else size)
+    report = compile_text(text, chip="v5p").report()
+    assert [k.split for k in report.kernels] == ["columns", {"m": "rows", "n": "columns"}[second]]
+    assert report.crossing_bytes == (0 if second == "n" else 2 * 2048 * 1024)
+    assert (report.exchange_seconds > 0) == (report.crossing_bytes > 0)
 
 
 @pytest.mark.parametrize("split", ["m", "n", "b", "whole"])

@@ -28,6 +28,7 @@ from stablehlo_py.targets.tpu.host import Host
 from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
 from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
 from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
+from stablehlo_py.targets.tpu.mxu_layouts import MxuLayouts
 from stablehlo_py.targets.tpu.mxu_memory_spaces import MxuMemorySpaces
 from stablehlo_py.targets.tpu.mxu_moves import INDEXED, ROOTS, MxuMoves, is_constant, reason_for_host
 from stablehlo_py.targets.tpu.mxu_schedule import MxuSchedule
@@ -118,6 +119,7 @@ def _with_options(pipe: pipeline.Pipeline, options: TpuOptions) -> pipeline.Pipe
     """The pipeline with the options of the passes that take some."""
     given = {
         MxuContractions.name: f"precision={options.precision}",
+        MxuLayouts.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuSplitCores.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuTiles.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",
         MxuKernels.name: f"chip={options.chip} vmem-limit={options.vmem_limit}",

@@ -41,6 +41,12 @@ def evaluate_prefetch(op: Op, value: np.ndarray) -> np.ndarray:
     return value
 
 
+@evaluate("mxu.laid_out")
+def evaluate_laid_out(op: Op, value: np.ndarray) -> np.ndarray:
+    """The array in the order in which it lies."""
+    return np.ascontiguousarray(np.swapaxes(value, -1, -2))
+
+
 class Host(Interpreter):
     """A module of StableHLO and mxu kernels, ready to run."""
 
