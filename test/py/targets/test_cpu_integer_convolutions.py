@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
+from ops.agree import with_reference
 
 import stablehlo_py
 
@@ -43,3 +49,25 @@ def test_sums_are_exact(element: str, height: int, width: int, channels: int, fe
     found = stablehlo_py.compile(text, cache=False)(x, w)
     found = np.asarray(found[0] if isinstance(found, tuple | list) else found)
     assert np.array_equal(found.astype(np.int64), expected)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"window_strides": (2, 1), "padding": [(1, 2), (0, 1)]},
+        {"padding": [(1, 1), (2, 0)], "rhs_dilation": (1, 2)},
+        {"padding": [(2, 2), (1, 1)], "lhs_dilation": (2, 1)},
+        {"padding": [(-1, 1), (1, -2)]},
+    ],
+)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_windows(window: dict, groups: int) -> None:
+    """Zeros around and between bytes are zeros, whatever the bytes are moved by on the way."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 128, (2, 13, 12, 8 * groups)).astype(np.int8)
+    w = rng.integers(-128, 128, (3, 3, 8, 40 * groups)).astype(np.int8)
+    options = {"window_strides": (1, 1), "dimension_numbers": ("NHWC", "HWIO", "NHWC"), **window}
+    convolve = functools.partial(
+        lax.conv_general_dilated, feature_group_count=groups, preferred_element_type=jnp.int32, **options
+    )
+    with_reference(jax.jit(convolve).lower(x, w).as_text(), x, w)

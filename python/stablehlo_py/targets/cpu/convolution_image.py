@@ -13,6 +13,7 @@ from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile
 from stablehlo_py.targets.cpu.convolutions import Geometry
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.product_forms import Form, as_lhs, run_to_lanes
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Side:
 class PaddedImage:
     """A scratch buffer with the image's place in it; `geometry` has the strides of the copy."""
 
-    def __init__(self, geometry: Geometry, split: Split, tile: Tile, source: ir.Value, element: ir.Type) -> None:
-        self.of, self.split, self.source, self.lanes = geometry, split, source, tile.lanes
-        self.element = element
+    def __init__(self, geometry: Geometry, split: Split, tile: Tile, source: ir.Value, form: Form) -> None:
+        self.of, self.split, self.source, self.form, self.lanes = geometry, split, source, form, tile.lanes
+        self.element = element = form.packed
         sides = [Side(n, geometry.loops[n].extent, geometry.loops[n].x, self._part(n), 0) for n in "bgi"]
         for n, axis in enumerate(geometry.axes):
             part = replace(axis, places=split.sizes["o0"]) if n == 0 else axis
@@ -78,7 +79,8 @@ class PaddedImage:
 
     def _zeros(self) -> None:
         vectors = Vectors(self.element, self.lanes)
-        nest.loop(0, self.size, self.lanes, lambda at: vectors.store(vectors.zero(), self.buffer, [at]))
+        zero = as_lhs(replace(self.form, lanes=self.lanes), vectors.zero())
+        nest.loop(0, self.size, self.lanes, lambda at: vectors.store(zero, self.buffer, [at]))
 
     def _copy(
         self,
@@ -142,15 +144,17 @@ class PaddedImage:
         lanes = self.lanes
         while lanes > count:
             lanes //= 2
-        vectors, work = Vectors(stored, lanes), Vectors(self.element, lanes)
+        form = replace(self.form, lanes=lanes)
+        vectors, work = Vectors(stored, lanes * form.group), Vectors(self.element, lanes)
         if count == 0:
             return
-        if lanes == 1:
+        if lanes == 1 and form.group == 1:
             nest.store(nest.load(self.source, [source]), self.buffer, [target])
             return
 
         def move(at: int | ir.Value) -> None:
-            work.store(vectors.load(self.source, [add(source, at)]), self.buffer, [add(target, at)])
+            value = vectors.load(self.source, [multiply(add(source, at), form.group)])
+            work.store(as_lhs(form, run_to_lanes(form, value)), self.buffer, [add(target, at)])
 
         whole = count // lanes * lanes
         nest.once_or_loop(whole, lanes, move)

@@ -63,12 +63,17 @@ class Split:
         return math.prod(self.counts.values())
 
 
-def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int) -> Tile | None:
-    """The best tile, or None where none keeps the result's elements together."""
+def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int, lanes_of: str = "") -> Tile | None:
+    """The best tile, or None where none keeps the result's elements together.
+
+    lanes_of: the loop that must be in the lanes, whole vectors of neighbours in the kernel.
+    """
     parallel = parallel_loops(geometry)
     ones = Loop("one", 1, 0, 0, 0)
     best: tuple[float, Tile] | None = None
     for lane in parallel:
+        if lanes_of and (lane.name != lanes_of or lane.w != 1 or lane.extent < cpu.lanes(element_bytes)):
+            continue
         if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
         for row in [loop for loop in parallel if loop.name != lane.name] or [ones]:

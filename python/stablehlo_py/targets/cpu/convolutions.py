@@ -151,6 +151,21 @@ class Geometry:
             axes.append(Axis(x_shape[d], taps, o_shape[r], xs[d], -ws[k] if reverse else ws[k], os[r], *window))
         return Geometry({loop.name: loop for loop in loops}, tuple(axes), first)
 
+    def in_groups(self, group: int) -> Geometry | None:
+        """The same with `group` neighbouring input features as one element of the image; None if they are apart.
+
+        Strides in the kernel stay those of its elements.
+        """
+        if group == 1:
+            return self
+        i = self.loops["i"]
+        strides = [self.loops["b"].x, self.loops["g"].x, *(axis.x for axis in self.axes)]
+        if i.x != 1 or i.extent % group or any(stride % group for stride in strides):
+            return None
+        loops = {name: replace(loop, x=loop.x // group) for name, loop in self.loops.items()}
+        loops["i"] = replace(i, extent=i.extent // group, w=i.w * group)
+        return replace(self, loops=loops, axes=tuple(replace(axis, x=axis.x // group) for axis in self.axes))
+
     @property
     def products(self) -> int:
         steps = [loop.extent for loop in self.loops.values()] + [a.places * a.taps for a in self.axes]

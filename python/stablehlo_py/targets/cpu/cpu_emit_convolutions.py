@@ -26,6 +26,7 @@ from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, paral
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
@@ -35,7 +36,7 @@ Index = int | ir.Value
 
 @dataclass(frozen=True)
 class CpuEmitConvolutions(Pass):
-    """Replace the body of kernels that are one convolution of floats by loops over register tiles."""
+    """Replace the body of kernels that are one convolution of floats or bytes by loops over register tiles."""
 
     name: ClassVar[str] = "cpu-emit-convolutions"
     features: str = ""  # LLVM's feature names; see features_of
@@ -50,12 +51,15 @@ class CpuEmitConvolutions(Pass):
 def emit(function: ir.Operation, cpu: Cpu) -> None:
     """Give a kernel its loops; leave it as it is where they would be no better."""
     geometry = Geometry.from_attribute(function.attributes[CONVOLUTION])
-    names = geometry.elements.split(",")
-    if names not in (["f32"] * 3, ["f64"] * 3):
+    form = _form_of(geometry, cpu)
+    grouped = geometry.in_groups(form.group) if form else None
+    if form is None or grouped is None:
         return
-    geometry = replace(geometry, axes=tuple(axis.in_phases() for axis in geometry.axes))
-    padded = not all(axis.is_plain for axis in geometry.axes)
-    tile = tile_of(geometry, cpu, 8 if names[2] == "f64" else 4)
+    # what bytes are moved by is taken off for the whole depth of a panel, which differs between phases
+    axes = grouped.axes if form.offsets else tuple(axis.in_phases() for axis in grouped.axes)
+    geometry = replace(grouped, axes=axes)
+    padded = form.group > 1 or not all(axis.is_plain for axis in geometry.axes)
+    tile = tile_of(geometry, cpu, form.bytes, lanes_of="f" if form.group > 1 else "")
     if tile is None:
         return
     block = function.regions[0].blocks[0]
@@ -65,19 +69,41 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         nest.flatten_arguments(function)
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
-        _Emitter(geometry, tile, split_of(geometry, tile), x, w, out, padded=padded).emit()
+        _Emitter(geometry, form, tile, split_of(geometry, tile), (x, w, out), padded=padded).emit()
         func.ReturnOp([])
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
+def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:
+    """How the operands are multiplied; None for elements that are left to other emitters."""
+    names = geometry.elements.split(",")
+    if names in (["f32"] * 3, ["f64"] * 3):
+        return form_of(names[0], cpu, accumulates=False)
+    if names == ["i8", "i8", "i32"]:
+        form = form_of("i8", cpu, accumulates=False)
+        return form if form.offsets else None
+    return None
+
+
 class _Emitter:
+    """starts: what the tile's sums begin with, for each of its vectors."""
+
     def __init__(
-        self, geometry: Geometry, tile: Tile, split: Split, x: ir.Value, w: ir.Value, out: ir.Value, *, padded: bool
+        self,
+        geometry: Geometry,
+        form: Form,
+        tile: Tile,
+        split: Split,
+        buffers: tuple[ir.Value, ir.Value, ir.Value],
+        *,
+        padded: bool,
     ) -> None:
-        self.whole, self.split, self.x, self.w, self.out = geometry, split, x, w, out
-        self.element = ir.MemRefType(out.type).element_type
+        self.whole, self.split, self.form = geometry, split, replace(form, lanes=tile.lanes)
+        self.x, self.w, self.out = buffers
+        self.element = form.packed
         self.vectors = Vectors(self.element, tile.lanes)
-        self.image = PaddedImage(geometry, split, tile, x, self.element) if padded else None
+        self.image = PaddedImage(geometry, split, tile, self.x, self.form) if padded else None
+        self.starts = [self.vectors.zero()] * tile.vectors
         self.of = self.image.geometry if self.image else geometry
         loops = {loop.name: loop for loop in parallel_loops(self.of)}
         self.tile = replace(tile, row=loops.get(tile.row.name, tile.row), lane=loops[tile.lane.name])
@@ -96,6 +122,8 @@ class _Emitter:
 
     def _packs(self) -> bool:
         tile = self.tile
+        if self.form.group > 1:
+            return True
         if tile.lane.w == 0 or tile.used < tile.lanes:
             return tile.lane.w != 0 and tile.lane.w != 1
         tiles = math.prod(self._extent(loop) for loop in self.outer if loop.w == 0)
@@ -246,6 +274,24 @@ class _Emitter:
             )
 
         pack(loops, w, 0)
+        if self.form.offsets:
+            self.starts = self._offset_sums()
+
+    def _offset_sums(self) -> list[ir.Value]:
+        """-128 times the sum of each lane of the panel: what the 128 that the image is moved by adds to the sums."""
+        tile, form = self.tile, self.form
+        row = tile.vectors * tile.lanes
+        depth = math.prod(loop.extent for loop in self.summed)
+
+        def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+            places = [add(multiply(k, row), v * tile.lanes) for v in range(tile.vectors)]
+            packed = [self.vectors.load(self.panel, [place]) for place in places]
+            return [sums_of_lanes(form, lanes, total) for lanes, total in zip(packed, sums, strict=True)]
+
+        zero = self.vectors.zero()
+        sums = nest.loop(0, depth, 1, step, [zero] * tile.vectors)
+        seven = self.vectors.splat(arith.constant(self.element, 7))
+        return [arith.subi(zero, arith.shli(total, seven)) for total in sums]
 
     def _is_turned_run(self, loops: Sequence[Loop]) -> bool:
         """Whether what is left to pack is a matrix with the lanes outermost."""
@@ -275,6 +321,12 @@ class _Emitter:
         tile = self.tile
         for v, offset in enumerate(tile.lane_offsets):
             to = add(target, v * tile.lanes)
+            if self.form.group > 1:
+                stored = Vectors(ir.MemRefType(self.w.type).element_type, tile.lanes)
+                step = self.of.loops["i"].w // self.form.group
+                rows = [stored.load(self.w, [add(place, offset + n * step)]) for n in range(self.form.group)]
+                self.vectors.store(rows_to_lanes(self.form, rows), self.panel, [to])
+                continue
             if tile.lane.w == 1:
                 value = self.vectors.load(self.w, [add(place, offset)])
                 self.vectors.store(value, self.panel, [to])
@@ -329,11 +381,10 @@ class _Emitter:
                 for v in vectors:
                     a, b = left[min(r, len(left) - 1)], right[min(r, len(right) - 1)]
                     total = sums[r * tile.vectors + v]
-                    new.append(vector.fma(a[min(v, len(a) - 1)], b[min(v, len(b) - 1)], total))
+                    new.append(multiply_add(self.form, a[min(v, len(a) - 1)], b[min(v, len(b) - 1)], total))
             return new
 
-        zero = self.vectors.zero()
-        sums = self._sum(loops, x, w, [zero] * (tile.rows * tile.vectors), step)
+        sums = self._sum(loops, x, w, self.starts * tile.rows, step)
         if tile.is_turned:
             self._store_turned(sums, out)
             return
