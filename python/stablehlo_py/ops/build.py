@@ -292,6 +292,8 @@ def loop_index(dim: int) -> ir.Value:
     return linalg.IndexOp(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)).result
 
 
+PARALLEL_LOOP = "kernel.parallel"  # marks a loop whose steps do not depend on each other
+
 # --- loops over tensors, for what linalg cannot say --------------------------------------------------------------------
 
 
@@ -309,10 +311,13 @@ def loops(
     extents: Sequence[int | ir.Value],
     carried: Sequence[Tensor | ir.Value],
     body: Callable[[list[ir.Value], list], Sequence],
+    *,
+    parallel: bool = False,
 ) -> list:
     """A sequential loop nest from 0 to each extent that hands tensors or scalars from step to step.
 
-    body(indices, carried) -> the new carried values, in the same order; returns the last ones.
+    body(indices, carried) -> the new carried values, in the same order; returns the last ones. parallel: no step reads
+    what another has written, nor writes where another writes, so that threads may share the steps.
     """
     if not extents:
         return list(body([], list(carried)))
@@ -324,6 +329,8 @@ def loops(
         if depth == len(bound):
             return list(body(outer, values))
         loop = scf.ForOp(zero, bound[depth], one, [_raw(v) for v in values])
+        if parallel:
+            loop.attributes[PARALLEL_LOOP] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body), one_body():
             inner = [_wrapped(v, t) for v, t in zip(loop.inner_iter_args, types, strict=True)]
             scf.yield_([_raw(v) for v in nest(depth + 1, [*outer, loop.induction_variable], inner)])

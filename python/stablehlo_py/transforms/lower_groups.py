@@ -50,7 +50,7 @@ COSTLY = frozenset(
     }
 )
 _INLINE = ("stablehlo.constant", "stablehlo.iota")  # scalars of the body that reads them
-PARALLEL_LOOP = "kernel.parallel"  # marks a loop whose steps do not depend on each other
+PARALLEL_LOOP = build.PARALLEL_LOOP
 
 
 def lower_group(block: ir.Block, values: Values, rows: int | None) -> list[Tensor]:
