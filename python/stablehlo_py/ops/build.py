@@ -312,12 +312,13 @@ def loops(
     carried: Sequence[Tensor | ir.Value],
     body: Callable[[list[ir.Value], list], Sequence],
     *,
-    parallel: bool = False,
+    parallel: int = 0,
 ) -> list:
     """A sequential loop nest from 0 to each extent that hands tensors or scalars from step to step.
 
-    body(indices, carried) -> the new carried values, in the same order; returns the last ones. parallel: no step reads
-    what another has written, nor writes where another writes, so that threads may share the steps.
+    body(indices, carried) -> the new carried values, in the same order; returns the last ones. parallel: in how many of
+    the loops, from the outermost, no step reads what another has written, nor writes where another writes: threads may
+    share the steps of the outermost.
     """
     if not extents:
         return list(body([], list(carried)))
@@ -329,7 +330,7 @@ def loops(
         if depth == len(bound):
             return list(body(outer, values))
         loop = scf.ForOp(zero, bound[depth], one, [_raw(v) for v in values])
-        if parallel:
+        if depth < parallel:
             loop.attributes[PARALLEL_LOOP] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body), one_body():
             inner = [_wrapped(v, t) for v, t in zip(loop.inner_iter_args, types, strict=True)]

@@ -74,7 +74,7 @@ def lower_gather(op: Gather, operand: Tensor, start_indices: Tensor) -> Tensor:
         return build.loops([op.type.shape[d] for d in dims.offset_dims], carried, of_element)
 
     extents = [op.type.shape[d] for d in batch_dims]
-    return build.loops(extents, [build.empty(op.type)], of_slice, parallel=True)[0]
+    return build.loops(extents, [build.empty(op.type)], of_slice, parallel=len(extents))[0]
 
 
 def _starts(

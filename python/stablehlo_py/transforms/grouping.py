@@ -25,6 +25,8 @@ CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stabl
 ALIASES = frozenset({"stablehlo.reshape", "stablehlo.optimization_barrier"})
 # A kernel with more ops than this takes LLVM longer than linear time.
 MOST_OPS = 200
+# Bytes of a value that is made by a kernel of its own where the next one changes parts of it.
+LARGE = 1 << 16
 # A row that a program passes over several times should stay in the second-level cache with what is kept of it.
 LONGEST_ROW = 1 << 15
 
@@ -139,7 +141,7 @@ class Grouping:
         if is_view(reader):
             return self.repeated_everywhere(reader)
         if is_cheap(op):
-            return reader.name not in ALIASES
+            return reader.name not in ALIASES and not updates(reader, op)
         return absorbs(reader)
 
     # --- units
@@ -248,6 +250,13 @@ class Grouping:
                 if made != shape and (rows is None or not _is_row_shape(made, shape, rows)):
                     return False
         return True
+
+
+def updates(reader: ir.Operation, op: ir.Operation) -> bool:
+    """Whether an op changes a large value in place: that is made by a kernel which threads share."""
+    pairs = registry.in_place(reader.name, operands=len(reader.operands), results=len(reader.results))
+    large = tensor_type(op.results[0].type).bytes > LARGE
+    return large and any(reader.operands[operand] == op.results[0] for _, operand in pairs)
 
 
 def absorbs(op: ir.Operation) -> bool:

@@ -37,7 +37,7 @@ def _compare(direction: str, t: str, a: str, b: str, kind: str) -> str:
     return f"stablehlo.compare {direction}, {a}, {b}, {kind} : (tensor<{t}>, tensor<{t}>) -> tensor<i1>"
 
 
-def _program(
+def program(
     shape: tuple[int, ...], dimension: int, keys: list[tuple[str, str, str]], payloads: list[str], iota: bool
 ) -> str:
     """keys: (type, LT or GT, FLOAT, TOTALORDER, CANONICAL, or for integers their kind); payload types go along."""
@@ -104,7 +104,7 @@ def ordered(x: np.ndarray, direction: str, kind: str) -> np.ndarray:
     return order  # numpy sorts NaN last
 
 
-def _expected(arrays: list[np.ndarray], keys: list[tuple[str, str, str]], dimension: int) -> list[np.ndarray]:
+def expected(arrays: list[np.ndarray], keys: list[tuple[str, str, str]], dimension: int) -> list[np.ndarray]:
     lines = [np.moveaxis(x, dimension, -1) for x in arrays]
     rows = [line.reshape(-1, line.shape[-1]) for line in lines]
     columns = [ordered(row, direction, kind) for row, (_, direction, kind) in zip(rows, keys, strict=False)]
@@ -115,20 +115,20 @@ def _expected(arrays: list[np.ndarray], keys: list[tuple[str, str, str]], dimens
     ]
 
 
-def numbers(dtype: object, shape: tuple[int, ...], rng: np.random.Generator, kinds: int) -> np.ndarray:
+def numbers(dtype: object, shape: tuple[int, ...], rng: np.random.Generator, count: int) -> np.ndarray:
     """Few values, many of them equal; floats with every special one, NaNs of both signs among them."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu" and dtype.name in np.sctypeDict:
         info = np.iinfo(dtype)
         pool = np.concatenate(
-            [np.array([info.min, info.max, 0, 1], dtype), rng.integers(info.min, info.max, kinds, dtype, True)]
+            [np.array([info.min, info.max, 0, 1], dtype), rng.integers(info.min, info.max, count, dtype, True)]
         )
         return rng.choice(pool, shape)
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(bool)
     with np.errstate(all="ignore"):
         special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0]).astype(dtype)
-        pool = np.concatenate([special, (rng.standard_normal(kinds) * 3).astype(dtype)])
+        pool = np.concatenate([special, (rng.standard_normal(count) * 3).astype(dtype)])
     return rng.choice(pool, shape)
 
 
@@ -145,15 +145,15 @@ def _check(shape: tuple[int, ...], dimension: int, keys: list, payloads: list[st
     if iota:
         places = np.arange(shape[dimension], dtype=np.int32)
         every.append(np.moveaxis(np.broadcast_to(places, np.moveaxis(arrays[0], dimension, -1).shape), -1, dimension))
-    wanted = _expected(every, keys, dimension)
-    text = _program(shape, dimension, keys, payloads, iota)
+    wanted = expected(every, keys, dimension)
+    text = program(shape, dimension, keys, payloads, iota)
     once = _compiled(text, 1)(*arrays)
     twice = _compiled(text, 2)(*arrays)
     for one, two, want in zip(once, twice, wanted, strict=True):
         assert one.tobytes() == two.tobytes() == np.ascontiguousarray(want).tobytes()
 
 
-def _kinds(t: str) -> list[str]:
+def kinds(t: str) -> list[str]:
     if t == "i1" or t.startswith("ui"):
         return ["UNSIGNED"]
     if t in INTEGERS:
@@ -164,12 +164,12 @@ def _kinds(t: str) -> list[str]:
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("direction", ["LT", "GT"])
 def test_every_type(t: str, direction: str) -> None:
-    for kind in _kinds(t):
+    for kind in kinds(t):
         for n in (5, 300):
             _check((n,), 0, [(t, direction, kind)], [], n > 5, n)
 
 
-KEYS = st.sampled_from([(t, d, k) for t in TYPES for d in ("LT", "GT") for k in _kinds(t)])
+KEYS = st.sampled_from([(t, d, k) for t in TYPES for d in ("LT", "GT") for k in kinds(t)])
 
 
 @settings(max_examples=30, deadline=None)
