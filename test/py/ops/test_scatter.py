@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from ops.agree import numbers, with_jax, with_reference
 
+import stablehlo_py
+
 
 def scatter(dims: str, updates: str, *, element: str = "f32", indices: str = "5x2xi32", body: str = "add") -> str:
     return f"""
@@ -103,3 +105,37 @@ def test_updates_of_jax() -> None:
     indices = np.array([0, 4, 2], np.int32)
     with_jax(write, numbers((5, 4)), indices, numbers((3, 4), seed=1))
     with_jax(write, numbers((5, 4), ml_dtypes.bfloat16), indices, numbers((3, 4), ml_dtypes.bfloat16, seed=1))
+
+
+@pytest.mark.parametrize(("window", "width"), [((512,), 512), ((6, 64), 64), ((1000,), 1000), ((300,), 512)])
+def test_threads_share_a_dimension_of_the_windows(window: tuple[int, ...], width: int) -> None:
+    """Many updates of few rows, some outside: each sum in the order of the updates, whatever the number of threads."""
+    count, rows = 700, 5
+    operand = (rows, *window[:-1], width)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(operand).astype(np.float32)
+    indices = rng.integers(-1, rows + 1, (count, 1)).astype(np.int32)
+    updates = rng.standard_normal((count, *window)).astype(np.float32)
+    sizes = {"x": operand, "i": (count, 1), "u": (count, *window)}
+    x_type, u_type = (f"tensor<{'x'.join(map(str, sizes[n]))}xf32>" for n in "xu")
+    dims = list(range(1, len(window) + 1))
+    text = f"""
+func.func @main(%x: {x_type}, %i: tensor<{count}x1xi32>, %u: {u_type}) -> {x_type} {{
+  %0 = "stablehlo.scatter"(%x, %i, %u) ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+  }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {dims}, inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false}}
+    : ({x_type}, tensor<{count}x1xi32>, {u_type}) -> {x_type}
+  return %0 : {x_type}
+}}"""
+    wanted = x.copy()
+    for i, update in zip(indices[:, 0], updates, strict=True):
+        if 0 <= i < rows:
+            wanted[i][..., : window[-1]] += update
+    for threads in (1, 2, 3):
+        (got,) = stablehlo_py.compile(text, cache=False, options=stablehlo_py.Options(threads=threads))(
+            x, indices, updates
+        )
+        np.testing.assert_array_equal(got, wanted)
