@@ -23,7 +23,9 @@ from stablehlo_py.targets.tpu.mxu_tiles import product_of
 from stablehlo_py.targets.tpu.plan import Product, plan_product
 
 # A product can be made as it is or turned (the other operand's weights are pushed), and take each operand either way.
-FORMS = tuple(itertools.product((False, True), repeat=3))  # turned result, lhs from a turned array, rhs from one
+# Whether the result is turned, lhs comes from a turned array, rhs from one.
+Form = tuple[bool, bool, bool]
+FORMS: tuple[Form, ...] = tuple((a, b, c) for a, b, c in itertools.product((False, True), repeat=3))
 WORTH = 0.9  # a turned result must take at most so much of the time of the usual one
 HIDDEN = 0.25  # share of the time of an operand's transfer before a kernel that counts: most of it is hidden
 
@@ -113,7 +115,7 @@ class _Problem:
             relayout = relayout_cycles(tensor_type(contract.results[0].type), self.machine)
             self.tables.append(Table((number,), relayout * np.array([float(form[0]) for form in FORMS])))
 
-    def form_cycles(self, product: Product, form: tuple[bool, bool, bool]) -> float:
+    def form_cycles(self, product: Product, form: Form) -> float:
         """Of the plan, and a share of what is brought beforehand."""
         turned, lhs, rhs = form
         own = replace(product, lhs_t=product.lhs_t ^ lhs, rhs_t=product.rhs_t ^ rhs)
@@ -165,7 +167,7 @@ def transpose_of(value: ir.Value) -> ir.Operation | None:
     return owner.operation if tensor_type(value.type).rank >= 2 else None
 
 
-def rewrite(contract: ir.Operation, form: tuple[bool, bool, bool], stored: dict[ir.Value, bool]) -> ir.Value:
+def rewrite(contract: ir.Operation, form: Form, stored: dict[ir.Value, bool]) -> ir.Value:
     """The contract in its form, on operands as they are stored."""
     turned = form[0]
     attributes = contract.attributes
@@ -181,12 +183,11 @@ def rewrite(contract: ir.Operation, form: tuple[bool, bool, bool], stored: dict[
         ty = tensor_type(contract.results[0].type)
         passes = mxu.integer(attributes["passes"])
         if not turned:
-            value = emit.contract(*operands, ty, lhs_t=lhs_t, rhs_t=rhs_t, passes=passes)
+            value = emit.contract(operands[0], operands[1], ty, lhs_t=lhs_t, rhs_t=rhs_t, passes=passes)
         else:
             b, m, n = ty.shape
-            made = emit.contract(
-                operands[1], operands[0], ty.with_shape((b, n, m)), lhs_t=not rhs_t, rhs_t=not lhs_t, passes=passes
-            )
+            lhs, rhs = operands
+            made = emit.contract(rhs, lhs, ty.with_shape((b, n, m)), lhs_t=not rhs_t, rhs_t=not lhs_t, passes=passes)
             value = turn(made)
     emit.replace(contract, value)
     return value
