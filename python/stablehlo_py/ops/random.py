@@ -91,19 +91,17 @@ def _threefry_tensor(state: Words, ty: TensorType) -> tuple[Tensor, int]:
         return build.generic([], [ty], lambda: _element(ty, first))[0], 1
     split = _split_dimension(ty.shape)
     half = [math.ceil(d / 2) if i == split else d for i, d in enumerate(ty.shape)]
-    pairs = ty.with_shape((*half[: split + 1], 2, *half[split + 1 :]))
+    one = build.index(1)
 
     def one_of_two() -> ir.Value:
-        places = [d for d in range(pairs.rank) if d != split + 1]
+        # each word is made for itself: a loop over whole vectors is quicker than one that turns two words into two
+        place = build.loop_index(split)
+        places = [arith.shrui(place, one) if d == split else build.loop_index(d) for d in range(ty.rank)]
         words = threefry2x32(key, _halves(state[1] + _linear_index(half, places)))
-        first = Num(arith.cmpi(arith.CmpIPredicate.eq, build.loop_index(split + 1), build.index(0)))
+        first = Num(arith.cmpi(arith.CmpIPredicate.eq, arith.andi(place, one), build.index(0)))
         return _element(ty, where(first, *words))
 
-    bits = build.generic([], [pairs], one_of_two)[0]
-    joined = layout.reshape(bits, [2 * d if i == split else d for i, d in enumerate(half)])
-    if ty.shape[split] % 2:
-        joined = layout.extract_slice(joined, (0,) * ty.rank, ty.shape, (1,) * ty.rank)
-    return joined, math.prod(half)
+    return build.generic([], [ty], one_of_two)[0], math.prod(half)
 
 
 def _split_dimension(shape: Sequence[int]) -> int:
@@ -143,7 +141,7 @@ def _philox_tensor(state: Words, ty: TensorType) -> tuple[Tensor, int]:
     groups = ty.with_shape((counters, each))
 
     def body() -> ir.Value:
-        step = _linear_index((counters,), (0,))
+        step = _linear_index((counters,), [build.loop_index(0)])
         moved = low + step
         carried = high + moved.below(low).resize(64)
         words = philox4x32(key, [*_halves(moved), *_halves(carried)])
@@ -175,12 +173,12 @@ def _halves(word: Num) -> Words:
     return [word.resize(32), word.shift_right_logical(32).resize(32)]
 
 
-def _linear_index(shape: Sequence[int], dims: Sequence[int] | None = None) -> Num:
-    """The row-major index (i64) of the loops `dims` (all in order when absent) over `shape`."""
+def _linear_index(shape: Sequence[int], places: Sequence[ir.Value] | None = None) -> Num:
+    """The row-major index (i64) of places (of the loops when absent) in `shape`."""
     i64 = ir.IntegerType.get_signless(64)
     total = constant(i64, 0)
-    for extent, dim in zip(shape, dims if dims is not None else range(len(shape)), strict=True):
-        total = total * extent + Num(arith.index_cast(i64, build.loop_index(dim)))
+    for extent, place in zip(shape, places or [build.loop_index(d) for d in range(len(shape))], strict=True):
+        total = total * extent + Num(arith.index_cast(i64, place))
     return total
 
 
