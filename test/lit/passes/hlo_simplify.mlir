@@ -232,3 +232,14 @@ func.func @broadcast_that_transposes(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
   %0 = stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<3x3xf32>) -> tensor<3x3xf32>
   return %0 : tensor<3x3xf32>
 }
+
+// Sums of small floats are kept in f32; the rounding may join what follows.
+// CHECK-LABEL: func.func @convolution_of_small_floats
+// CHECK: %[[WIDE:.*]] = stablehlo.convolution{{.*}} (tensor<1x8x2xbf16>, tensor<3x2x4xbf16>) -> tensor<1x6x4xf32>
+// CHECK: stablehlo.convert %[[WIDE]] : (tensor<1x6x4xf32>) -> tensor<1x6x4xbf16>
+func.func @convolution_of_small_floats(%x: tensor<1x8x2xbf16>, %w: tensor<3x2x4xbf16>) -> tensor<1x6x4xbf16> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x2xbf16>, tensor<3x2x4xbf16>) -> tensor<1x6x4xbf16>
+  return %0 : tensor<1x6x4xbf16>
+}

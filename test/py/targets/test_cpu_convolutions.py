@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -65,6 +66,22 @@ def test_kinds(name: str, cpu: str) -> None:
     text, wanted = jax.jit(function).lower(x, w).as_text(), jax.jit(function)(x, w)
     found = stablehlo_py.compile(text, options=Options(codegen=CodegenOptions(cpu=cpu)))(x, w)
     same(found, [np.asarray(wanted)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16], ids=["bf16", "f16"])
+def test_small_floats(name: str, dtype: type) -> None:
+    """Sums in f32, rounded once: half a unit in the last place from the sums of the same numbers in f64."""
+    image, kernel, options = CASES[name]
+    x, w = numbers(image, dtype), numbers(kernel, dtype, seed=1)
+    function = convolution(options)
+    (found,) = stablehlo_py.compile(jax.jit(function).lower(x, w).as_text())(x, w)
+    with jax.enable_x64(True):
+        wanted = np.asarray(jax.jit(function)(x.astype(np.float64), w.astype(np.float64)))
+    assert found.dtype == dtype
+    unit = 2.0 ** (-8 if dtype is ml_dtypes.bfloat16 else -11)
+    error = np.abs(found.astype(np.float64) - wanted)
+    assert (error <= 1.01 * unit * np.abs(wanted) + 1e-5 * np.abs(wanted).max()).all()
 
 
 @pytest.mark.parametrize("name", ["features last", "features first", "depthwise, first", "strided"])

@@ -1,8 +1,9 @@
-"""Convolutions and windows of size 1."""
+"""Convolutions: windows of size 1, sums of small floats."""
 
 from __future__ import annotations
 
 from stablehlo_py.core.registry import simplify
+from stablehlo_py.core.types import element_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Convolution
 from stablehlo_py.mlir import ir
@@ -51,3 +52,13 @@ def convolution_by_one(op: Convolution) -> ir.Value | None:
         **({"precision_config": op.operation.attributes["precision_config"]} if op.has("precision_config") else {}),
     )
     return make.reshape(product.results[0], op.type.shape)
+
+
+@simplify("stablehlo.convolution")
+def convolution_of_small_floats(op: Convolution) -> ir.Value | None:
+    """convolution(x, w) : bf16 == convert(convolution(x, w) : f32): sums are kept in f32 and rounded once."""
+    if op.type.element.name not in ("bf16", "f16") or any(ty.element != op.type.element for ty in op.operand_types):
+        return None
+    wide = op.type.with_element(element_type("f32"))
+    attributes = {name: op.operation.attributes[name] for name in op.operation.attributes}
+    return make.convert(make.op("convolution", operands(op), wide, **attributes).results[0], op.type.element)

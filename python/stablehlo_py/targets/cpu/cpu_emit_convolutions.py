@@ -26,10 +26,11 @@ from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, paral
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes
+from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes, widened
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
+CONVERTED = ("bf16", "f16", "i8")  # elements of the image that its copy holds in another form
 UNROLLED = 4  # steps of an innermost sum that are written out
 Index = int | ir.Value
 
@@ -58,7 +59,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     # what bytes are moved by is taken off for the whole depth of a panel, which differs between phases
     axes = grouped.axes if form.offsets else tuple(axis.in_phases() for axis in grouped.axes)
     geometry = replace(grouped, axes=axes)
-    padded = form.group > 1 or not all(axis.is_plain for axis in geometry.axes)
+    padded = form.element in CONVERTED or not all(axis.is_plain for axis in geometry.axes)
     tile = tile_of(geometry, cpu, form.bytes, lanes_of="f" if form.group > 1 else "")
     if tile is None:
         return
@@ -79,6 +80,8 @@ def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:
     names = geometry.elements.split(",")
     if names in (["f32"] * 3, ["f64"] * 3):
         return form_of(names[0], cpu, accumulates=False)
+    if names in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
+        return Form(names[0], 1, cpu.lanes(4))
     if names == ["i8", "i8", "i32"]:
         form = form_of("i8", cpu, accumulates=False)
         return form if form.offsets else None
@@ -122,7 +125,7 @@ class _Emitter:
 
     def _packs(self) -> bool:
         tile = self.tile
-        if self.form.group > 1:
+        if self.form.element in CONVERTED and tile.lane.w:
             return True
         if tile.lane.w == 0 or tile.used < tile.lanes:
             return tile.lane.w != 0 and tile.lane.w != 1
@@ -307,7 +310,7 @@ class _Emitter:
         def square(at: Index) -> None:
             for v, offset in enumerate(tile.lane_offsets):
                 first = add(place, at)
-                rows = [self.vectors.load(self.w, [add(first, (offset + n) * tile.lane.w)]) for n in range(lanes)]
+                rows = [self._kernel_vector(add(first, (offset + n) * tile.lane.w)) for n in range(lanes)]
                 to = add(target, multiply(at, row))
                 for n, column in enumerate(nest.transpose(rows, self.vectors)):
                     self.vectors.store(column, self.panel, [add(to, n * row + v * lanes)])
@@ -328,15 +331,23 @@ class _Emitter:
                 self.vectors.store(rows_to_lanes(self.form, rows), self.panel, [to])
                 continue
             if tile.lane.w == 1:
-                value = self.vectors.load(self.w, [add(place, offset)])
-                self.vectors.store(value, self.panel, [to])
+                self.vectors.store(self._kernel_vector(add(place, offset), tile.used), self.panel, [to])
                 continue
 
             def element(n: ir.Value, offset: int = offset, to: Index = to) -> None:
-                value = nest.load(self.w, [add(place, multiply(add(n, offset), tile.lane.w))])
-                nest.store(value, self.panel, [add(to, n)])
+                one = Vectors(ir.MemRefType(self.w.type).element_type, 1).load(
+                    self.w, [add(place, multiply(add(n, offset), tile.lane.w))]
+                )
+                vector.store(widened(replace(self.form, lanes=1), one), self.panel, [nest.index(add(to, n))])
 
             nest.loop(0, tile.used, 1, element)
+
+    def _kernel_vector(self, place: Index, used: int | None = None) -> ir.Value:
+        """Neighbours in the kernel as they are multiplied; the first `used` of them, if not all."""
+        stored = Vectors(ir.MemRefType(self.w.type).element_type, self.tile.lanes)
+        if used is None or used == self.tile.lanes:
+            return widened(self.form, stored.load(self.w, [place]))
+        return widened(self.form, stored.masked_load(self.w, [place], used))
 
     # --- the register tile
 
@@ -432,7 +443,9 @@ class _Emitter:
         """What one row of the tile multiplies: a vector for each of its vectors, or one for all."""
         tile = self.tile
         if not along_lanes:
-            return [self.vectors.splat(nest.load(buffer, [add(place, row)]))]
+            element = nest.load(buffer, [add(place, row)])
+            stored = Vectors(element.type, tile.lanes).splat(element)
+            return [stored if element.type == self.element else widened(self.form, stored)]
         offsets = [v * tile.lanes for v in range(tile.vectors)] if from_panel else tile.lane_offsets
         where = [[add(place, row + offset)] for offset in offsets]
         if tile.used < tile.lanes and not from_panel:
