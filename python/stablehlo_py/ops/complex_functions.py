@@ -211,14 +211,14 @@ def divide(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 @wide
 def sign(z: Complex) -> Complex:
     """z / |z|; zero stays zero, NaN where a part is one."""
-    magnitude = _hypot(z)
+    near, _ = _balanced(z)  # |z| itself may overflow
+    magnitude = _hypot(near)
     zero = magnitude.eq(0.0)
     nan = z.re.is_nan | z.im.is_nan
-    quotient = Complex(z.re / magnitude, z.im / magnitude)
     bad = magnitude.lift(0.0) / 0.0
     return Complex(
-        where(nan, bad, where(zero, z.re, quotient.re)),
-        where(nan, bad, where(zero, z.im, quotient.im)),
+        where(nan, bad, where(zero, z.re, near.re / magnitude)),
+        where(nan, bad, where(zero, z.im, near.im / magnitude)),
     )
 
 
@@ -275,13 +275,16 @@ def _sin_cos(x: Num) -> tuple[Num, Num]:
     return Num(math.sin(x.value)), Num(math.cos(x.value))
 
 
-def _times(trigonometric: Num, hyperbolic: _Sum, *, leads: bool = False) -> Num:
-    """The product; zero times infinity is zero, and in the part that leads, NaN times infinity is infinite."""
+def _times(trigonometric: Num, hyperbolic: _Sum, *, leads_at: Num | None = None) -> Num:
+    """The product; zero times infinity is zero.
+
+    leads_at: the argument of the hyperbolic function, in the part that leads: at an infinity it is infinite beside NaN.
+    """
     high = trigonometric * hyperbolic.high
     rest = _fused(trigonometric, hyperbolic.high, -high) + trigonometric * hyperbolic.low
     product = where(abs(high) < _INFINITY, high + rest, high) * hyperbolic.scale
-    if leads:
-        product = where(trigonometric.is_nan & abs(hyperbolic.high).eq(_INFINITY), hyperbolic.high, product)
+    if leads_at is not None:
+        product = where(trigonometric.is_nan & abs(leads_at).eq(_INFINITY), hyperbolic.high, product)
     zero = trigonometric.eq(0.0) | hyperbolic.high.eq(0.0)
     return where(zero, high.lift(0.0).copysign(trigonometric) * high.lift(1.0).copysign(hyperbolic.high), product)
 
@@ -291,7 +294,7 @@ def sine(z: Complex) -> Complex:
     """sin(a + bi) = sin a cosh b + i cos a sinh b."""
     sin, cos = _sin_cos(z.re)
     sinh, cosh = _hyperbolic(z.im)
-    return Complex(_times(sin, cosh), _times(cos, sinh, leads=True))
+    return Complex(_times(sin, cosh), _times(cos, sinh, leads_at=z.im))
 
 
 @wide
@@ -299,7 +302,7 @@ def cosine(z: Complex) -> Complex:
     """cos(a + bi) = cos a cosh b - i sin a sinh b."""
     sin, cos = _sin_cos(z.re)
     sinh, cosh = _hyperbolic(z.im)
-    return Complex(_times(cos, cosh, leads=True), -_times(sin, sinh))
+    return Complex(_times(cos, cosh, leads_at=z.im), -_times(sin, sinh))
 
 
 @wide
@@ -307,7 +310,7 @@ def sinh(z: Complex) -> Complex:
     """sinh(a + bi) = sinh a cos b + i cosh a sin b."""
     sin, cos = _sin_cos(z.im)
     sinh_, cosh_ = _hyperbolic(z.re)
-    return Complex(_times(cos, sinh_, leads=True), _times(sin, cosh_))
+    return Complex(_times(cos, sinh_, leads_at=z.re), _times(sin, cosh_))
 
 
 @wide
@@ -315,7 +318,7 @@ def cosh(z: Complex) -> Complex:
     """cosh(a + bi) = cosh a cos b + i sinh a sin b."""
     sin, cos = _sin_cos(z.im)
     sinh_, cosh_ = _hyperbolic(z.re)
-    return Complex(_times(cos, cosh_, leads=True), _times(sin, sinh_))
+    return Complex(_times(cos, cosh_, leads_at=z.re), _times(sin, sinh_))
 
 
 def _exp(z: Complex) -> Complex:
@@ -386,18 +389,25 @@ def rsqrt(z: Complex) -> Complex:
 
 @wide
 def cbrt(z: Complex) -> Complex:
-    """exp(log(z) / 3); zero at zero."""
+    """r = exp(log(z) / 3) and one step of Newton, r - (r^3 - z) / (3 r^2); zero at zero."""
     logarithm = _log(z)
     root = _exp(Complex(logarithm.re / 3.0, logarithm.im / 3.0))
+    rest = _quotient(z, _product(root, root))  # about r itself: squares of roots are far from the ends of the range
+    closer = Complex(root.re + (rest.re - root.re) / 3.0, root.im + (rest.im - root.im) / 3.0)
+    usual = (_largest(z) > 0.0) & (_largest(z) < _INFINITY)
     zero = z.re.eq(0.0) & z.im.eq(0.0)
-    return Complex(where(zero, 0.0, root.re), where(zero, z.im, root.im))
+    return Complex(
+        where(zero, 0.0, where(usual, closer.re, root.re)), where(zero, z.im, where(usual, closer.im, root.im))
+    )
 
 
 @wide
 def logistic(z: Complex) -> Complex:
-    """1 / (1 + exp(-z))."""
-    grown = _exp(Complex(-z.re, -z.im))
-    return _quotient(Complex(z.re.lift(1.0), z.re.lift(0.0)), Complex(grown.re + 1.0, grown.im))
+    """1 / (1 + exp(-z)), and exp(z) / (1 + exp(z)) left of zero, where exp(-z) would overflow."""
+    left = z.re < 0.0
+    small = _exp(Complex(-abs(z.re), where(left, z.im, -z.im)))
+    above = Complex(where(left, small.re, 1.0), where(left, small.im, 0.0))
+    return _quotient(above, Complex(small.re + 1.0, small.im))
 
 
 def _times_exactly_zero(x: Num, y: Num) -> Num:

@@ -85,8 +85,15 @@ def _unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
         if g.dtype.kind in "ui":
             return np.asarray(g != w)
         if g.dtype.kind == "c":
-            return _unequal_floats(np.real(g), np.real(w)) | _unequal_floats(np.imag(g), np.imag(w))
+            other = _unequal_floats(np.real(g), np.real(w)) | _unequal_floats(np.imag(g), np.imag(w))
+            return other & ~(_directionless(g) & _directionless(w))
         return _unequal_floats(g, w)
+
+
+def _directionless(x: np.ndarray) -> np.ndarray:
+    """An infinity beside a NaN: C's Annex G leaves its sign open."""
+    re, im = np.real(x), np.imag(x)
+    return np.asarray((np.isinf(re) & np.isnan(im)) | (np.isnan(re) & np.isinf(im)))
 
 
 def _unequal_floats(g: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -136,9 +143,8 @@ def _movements(
                 if base.dtype.kind in "ui":
                     unstable[i] |= wide != base
                     continue
-                away = np.abs(wide - base)
-                equal = (wide == base) | (np.isnan(wide) & np.isnan(base))
-                unstable[i] |= ~np.isfinite(away) & ~equal
+                away = _distance(wide, base)
+                unstable[i] |= ~np.isfinite(away)
                 step = np.abs(np.spacing(np.abs(w))).astype(np.float64) if w.dtype.kind == "f" else _step(w)
                 step = np.where(np.isfinite(step), step, 0.0)
                 moved_by = np.where(np.isfinite(away), away, 0.0) * SLACK + 2 * step + _UNDERFLOW.get(w.dtype.name, 0.0)
@@ -146,9 +152,25 @@ def _movements(
     return list(zip(unstable, reach, strict=True))
 
 
+def _distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """|x - y|; 0 for equal infinities and for NaN and NaN, in each part by itself."""
+    if x.dtype.kind == "c":
+        return np.hypot(_distance(np.real(x), np.real(y)), _distance(np.imag(x), np.imag(y)))
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    return np.asarray(np.where(same, 0.0, np.abs(x - y)))
+
+
+def _size(x: np.ndarray) -> np.ndarray:
+    """|x|; of a complex number that is not finite, that of its finite part."""
+    if x.dtype.kind != "c":
+        return np.abs(x)
+    re, im = (np.where(np.isfinite(part), part, 0.0) for part in (np.real(x), np.imag(x)))
+    return np.asarray(np.hypot(re, im))
+
+
 def _step(w: np.ndarray) -> np.ndarray:
     """About one ULP of each element, for types whose spacing numpy does not know."""
-    size = np.abs(_wide(w))
+    size = _size(_wide(w))
     info: ElementType = element_type_of(w.dtype)
     return size * 2.0 ** -_digits(info) + 1e-300
 
@@ -225,7 +247,7 @@ class Nudged(Interpreter):
         self.nudged = True
         with np.errstate(all="ignore"):
             if info.is_complex:
-                size = np.abs(value)
+                size = _size(value)
                 off = np.empty(value.shape, value.dtype)
                 off.real, off.imag = (self._noise(value.shape) * size * 2.0 ** -_digits(info) for _ in range(2))
                 return np.asarray(np.where(np.isfinite(off), value + off, value)).astype(value.dtype)

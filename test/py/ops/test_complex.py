@@ -7,6 +7,9 @@ import pytest
 from ops.programs import Applied, compiled
 
 from stablehlo_py.core.ulp import ulp_distance
+from stablehlo_py.testing.judge import judge
+from stablehlo_py.testing.values import make_array
+from stablehlo_py.testing.worker import COMPARE
 
 FUNCTIONS = {
     "stablehlo.exponential": np.exp,
@@ -19,6 +22,7 @@ FUNCTIONS = {
     "stablehlo.cosine": np.cos,
     "stablehlo.tan": np.tan,
     "stablehlo.tanh": np.tanh,
+    "stablehlo.cbrt": lambda z: np.exp(np.log(z) / 3),
     "stablehlo.logistic": lambda z: 1 / (1 + np.exp(-z)),
     "chlo.sinh": np.sinh,
     "chlo.cosh": np.cosh,
@@ -173,6 +177,22 @@ def test_atan2_of_small_numbers() -> None:
     assert ahead.any() and not ahead.all()
     np.testing.assert_allclose(got[ahead], (y / x)[ahead], rtol=1e-14)
     np.testing.assert_allclose(np.abs(turns[~ahead]), np.pi)
+
+
+EVERY = [*FUNCTIONS, "stablehlo.sign"]
+
+
+@pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>"])
+@pytest.mark.parametrize("style", ["any", "wide"])
+def test_every_function_at_the_ends_of_the_range(element: str, style: str) -> None:
+    """Infinities, NaN, zeros, subnormals and the largest numbers, in each part: as the reference has them."""
+    z = make_array((700,), element, style, 5)
+    ty = f"tensor<700x{element}>"
+    lines = "".join(f'%r{i} = "{name}"(%z) : ({ty}) -> {ty}\n' for i, name in enumerate(EVERY))
+    types = ", ".join([ty] * len(EVERY))
+    names = ", ".join(f"%r{i}" for i in range(len(EVERY)))
+    text = f"func.func @main(%z: {ty}) -> ({types}) {{\n{lines}func.return {names} : {types}\n}}"
+    assert judge(COMPARE, text, [z]) == ("ok", "")
 
 
 def test_arithmetic_and_comparison() -> None:

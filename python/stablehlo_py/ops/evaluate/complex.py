@@ -55,28 +55,39 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 
 
 def cbrt(x: np.ndarray) -> np.ndarray:
-    """The principal cube root."""
-    return power(x, np.full_like(x, 1 / 3))
+    """The principal cube root: exp(log(x) / 3), and one step of Newton."""
+    log = np.log(x)
+    root = np.exp(_pair(np.real(log) / 3, np.imag(log) / 3))
+    usual = (x != 0) & np.isfinite(x)
+    safe = np.where(usual, root, 1)
+    closer = root + (divide(np.where(usual, x, 1), multiply(safe, safe)) - root) / 3
+    return np.where(usual, closer, np.where(x == 0, _pair(np.zeros(x.shape), np.imag(x)), root))
 
 
 def expm1(x: np.ndarray) -> np.ndarray:
-    return special.expm1(x)
+    """exp(x) - 1; from the exponential where that is large or NaN."""
+    grown = np.exp(x)
+    return np.where(np.real(x) < 600, special.expm1(x), _pair(np.real(grown) - 1, np.imag(grown)))
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
     """log(1 + x); NumPy's own value where x is not finite."""
-    return np.where(np.isfinite(x), special.log1p(np.where(np.isfinite(x), x, 0)), np.log(1 + x))
+    above = np.log(_pair(1 + np.real(x), np.imag(x)))
+    return np.where(np.isfinite(x), special.log1p(np.where(np.isfinite(x), x, 0)), above)
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); 0 where the real part is -inf."""
-    return np.where(np.isneginf(np.real(x)), 0, 1 / (1 + np.exp(-x)))
+    """1 / (1 + exp(-x)), and exp(x) / (1 + exp(x)) left of zero."""
+    left = np.real(x) < 0
+    small = np.exp(_pair(-np.abs(np.real(x)), np.where(left, np.imag(x), -np.imag(x))))
+    return divide(np.where(left, small, 1), _pair(np.real(small) + 1, np.imag(small)))
 
 
 def sign(x: np.ndarray) -> np.ndarray:
     """x / |x|, each part by itself; 0 stays, and NaN in either part is NaN in both."""
-    size = np.where(x == 0, 1, np.abs(x))
-    result = np.where(x == 0, x, _pair(np.real(x) / size, np.imag(x) / size))
+    near, _ = _balanced(x)
+    size = np.where(x == 0, 1, np.hypot(np.real(near), np.imag(near)))
+    result = np.where(x == 0, x, _pair(np.real(near) / size, np.imag(near) / size))
     return np.where(np.isnan(np.real(x)) | np.isnan(np.imag(x)), complex(np.nan, np.nan), result).astype(x.dtype)
 
 
