@@ -41,6 +41,10 @@ def f32(*shape: int, scale: float = 1.0) -> Make:
     return lambda random: np.asarray(random.standard_normal(shape, np.float32) * np.float32(scale))
 
 
+def c64(*shape: int) -> Make:
+    return lambda random: random.standard_normal((*shape, 2), np.float32).view(np.complex64)[..., 0]
+
+
 def bf16(*shape: int) -> Make:
     return lambda random: random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16)
 
@@ -150,6 +154,29 @@ def convolution(x: jax.Array, w: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
 
 
+@workload("conv_features_first", f32(4, 64, 28, 28), f32(128, 64, 3, 3), flops=2 * 4 * 28**2 * 9 * 64 * 128)
+def convolution_features_first(x: jax.Array, w: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+
+
+@workload("conv_depthwise", f32(4, 28, 28, 96), f32(3, 3, 1, 96), flops=2 * 4 * 28**2 * 9 * 96)
+def convolution_depthwise(x: jax.Array, w: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=96)
+
+
+@workload("conv_transposed", f32(2, 28, 28, 128), f32(3, 3, 128, 64), flops=2 * 2 * 28**2 * 9 * 64 * 128)
+def convolution_transposed(x: jax.Array, w: jax.Array) -> jax.Array:
+    return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=NHWC)
+
+
+@workload("conv_gradients", f32(4, 28, 28, 64), f32(3, 3, 64, 64), flops=6 * 4 * 14**2 * 9 * 64**2, tolerance=1e-4)
+def convolution_gradients(x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def loss(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.sum(lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=NHWC) ** 2)
+
+    return jax.grad(loss, (0, 1))(x, w)
+
+
 @workload("conv_int8", s8(1, 28, 28, 64), s8(3, 3, 64, 64), flops=2 * 28**2 * 9 * 64**2, tolerance=0)
 def convolution_int8(x: jax.Array, w: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC, preferred_element_type=jnp.int32)
@@ -201,6 +228,11 @@ def cumsum(x: jax.Array) -> jax.Array:
 
 
 # 5 n log2 n of a complex transform; half the last dimension is kept.
+@workload("fft_rows", c64(2048, 360), flops=5 * 2048 * 360 * 8.5)
+def fft_rows(x: jax.Array) -> jax.Array:
+    return jnp.fft.fft(x)
+
+
 @workload("fft2", f32(16, 256, 256), flops=2.5 * 16 * 256**2 * 16)
 def fft2(x: jax.Array) -> jax.Array:
     return jnp.fft.rfft2(x)
