@@ -75,6 +75,8 @@ def sort_across(slices: Slices, keys: Sequence[Key], layout: Layout, parallel: s
         nest.loop(0, length, 1, give)
 
     nest.loop(0, -(-slices.count // lanes), 1, of_block, parallel=parallel)
+    # the lanes' loops would be vectorised by gathers and scatters, which take longer than single loads
+    ir.InsertionPoint.current.block.owner.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
 def _network(vectors: Vectors, words: ir.Value, height: int) -> None:
