@@ -100,8 +100,9 @@ class KernelReport:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte of HBM, what was brought before the kernel included."""
-        return 2 * self.macs / max(self.hbm_bytes + self.prefetch_bytes, 1.0)
+        """Operations for each byte of HBM, what was brought before the kernel included; infinite where there are none."""
+        moved = self.hbm_bytes + self.prefetch_bytes
+        return 2 * self.macs / moved if moved else math.inf
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ class Report:
         data = dataclasses.asdict(self)
         for kernel, row in zip(self.kernels, data["kernels"], strict=True):
             del row["spans"], row["whole_timeline"]
-            row |= {"padding_waste": kernel.padding_waste, "intensity": kernel.intensity}
+            intensity = kernel.intensity if kernel.intensity < math.inf else None
+            row |= {"padding_waste": kernel.padding_waste, "intensity": intensity}
         totals = {"cycles": self.cycles, "seconds": self.seconds, "utilisation": self.utilisation}
         totals |= {"prefetch_seconds": self.prefetch_seconds, "exposed_seconds": self.exposed_seconds}
         totals |= {"exchange_seconds": self.exchange_seconds, "crossing_bytes": self.crossing_bytes}

@@ -25,7 +25,7 @@ STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c2430; max-width: 1080px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin: 2em 0 .4em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #d8dee6; } th { font-weight: 600; }
+th, td { padding: .25em .6em; text-align: right; border-bottom: 1px solid #d8dee6; white-space: nowrap; } th { font-weight: 600; }
 td:first-child, th:first-child, td.text { text-align: left; }
 p.note { color: #5a6573; } svg { display: block; } svg text { font: 12px system-ui, sans-serif; fill: #1c2430; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; border-radius: 2px; }
@@ -42,7 +42,7 @@ def html(report: Report, title: str = "A program on a TPU-like chip") -> str:
         _section(
             "Roofline",
             _roofline(report),
-            "Kernels with a product; bytes are those of the kernel and those brought before it.",
+            "Kernels with a product that move something over the HBM; what was brought before them counts.",
         ),
         _section("VMEM", _vmem(report), "Buffers of each kernel, both copies of a double buffer, while it runs."),
         _section(
@@ -162,10 +162,9 @@ def _kernels(report: Report) -> str:
             f'<span class="bar" style="width:{100 * kernel.utilisation:.0f}px"></span> {100 * kernel.utilisation:.1f}%'
         )
 
-    head = (
-        *("kernel", "b x m x n x k", "type", "us", "waits us", "share", "utilisation", "HBM MB", "flop/byte"),
-        *("split", "crossing MB", "bound by"),
-    )
+    cores = any(k.split for k in report.kernels)
+    head = ["kernel", "b x m x n x k", "type", "us", "waits us", "share", "utilisation", "HBM MB", "flop/byte"]
+    head += [*(("split", "crossing MB") if cores else ()), "bound by"]
     rows = [
         (
             escape(k.label),
@@ -176,9 +175,8 @@ def _kernels(report: Report) -> str:
             f"{100 * k.seconds / report.seconds:.1f}%",
             bar(k),
             f"{k.hbm_bytes / 1e6:.2f}",
-            f"{k.intensity:.0f}",
-            escape(k.split or "-"),
-            f"{k.crossing_bytes / 1e6:.2f}" if k.split else "-",
+            f"{k.intensity:.0f}" if k.macs and k.intensity < math.inf else "-",
+            *((escape(k.split), f"{k.crossing_bytes / 1e6:.2f}") if cores else ()),
             escape(k.bound),
         )
         for k in report.kernels
@@ -187,9 +185,9 @@ def _kernels(report: Report) -> str:
 
 
 def _roofline(report: Report) -> str:
-    kernels = [kernel for kernel in report.kernels if kernel.macs]
+    kernels = [kernel for kernel in report.kernels if kernel.macs and kernel.intensity < math.inf]
     if not kernels:
-        return "<p>No kernel has a product.</p>"
+        return "<p>No kernel with a product takes or gives anything over the HBM.</p>"
     height, bottom, top = 320.0, 280.0, 20.0
     ridge = report.peak_flops / report.hbm_bytes_per_second
     low = min([k.intensity for k in kernels] + [ridge]) / 4
@@ -234,13 +232,12 @@ def _vmem(report: Report) -> str:
     if not report.kernels:
         return ""
     most = max(max(k.vmem_peak for k in report.kernels), 1)
-    across, top, height = (WIDTH - LEFT - 10) / sum(k.seconds for k in report.kernels), 14.0, 220.0
+    across, top, height = (WIDTH - LEFT - 10) / report.seconds, 14.0, 220.0
     names = list(dict.fromkeys(b.name for k in report.kernels for b in k.buffers))
     colour = {name: BUFFERS[i % len(BUFFERS)] for i, name in enumerate(names)}
     parts = [_text(LEFT - 8, top + 8, f"{most / 1024:,.0f} KiB", "end"), _text(LEFT - 8, top + height, "0", "end")]
-    begin = 0.0
     for kernel in report.kernels:
-        x, width = LEFT + begin * across, kernel.seconds * across
+        x, width = LEFT + kernel.start_seconds * across, (kernel.end_seconds - kernel.start_seconds) * across
         for b in kernel.buffers:
             for copy in range(b.copies):
                 y = top + height * (1 - (b.offset + (copy + 1) * b.bytes) / most)
@@ -251,12 +248,11 @@ def _vmem(report: Report) -> str:
                 parts.append(
                     _rect(x + 0.5, y + 0.5, width - 1, max(height * b.bytes / most - 1, 0.4), colour[b.name], title)
                 )
-        begin += kernel.seconds
     parts.append(_line(LEFT, top + height, WIDTH - 10, top + height, "#5a6573"))
     resident = max((k.resident_bytes for k in report.kernels), default=0)
     remark = f"The limit of one kernel is {report.vmem_limit / 1024:,.0f} KiB."
     if resident:
-        remark += f" Operands brought to VMEM before a kernel take up to {resident / 1024:,.0f} KiB more."
+        remark += f" Arrays that are in VMEM between kernels take up to {resident / 1024:,.0f} KiB more."
     return _svg(top + height + 12, parts, "VMEM") + _key(colour.items()) + f'<p class="note">{remark}</p>'
 
 
