@@ -29,6 +29,13 @@ def test_poles():
     assert np.isnan(got[:3]).all() and np.isclose(got[3], -1.9635100260214235)
 
 
+@pytest.mark.parametrize("name", ["erf_inv", "erf", "bessel_i1e", "asinh", "atanh", "sinh", "tan"])
+def test_odd_functions_keep_the_sign_of_zero(name):
+    x = np.array([0.0, -0.0])
+    got = one(f"%r = chlo.{name} %a : tensor<2xf64> -> tensor<2xf64>", "tensor<2xf64> -> tensor<2xf64>", x)
+    assert np.signbit(got).tolist() == [False, True]
+
+
 @pytest.mark.parametrize(
     "dtype,name", ((np.float16, "f16"), (np.float32, "f32"), (np.float64, "f64"), (ml_dtypes.bfloat16, "bf16"))
 )

@@ -29,6 +29,11 @@ def digamma(x: np.ndarray) -> np.ndarray:
     return np.where((x <= 0) & (fraction == 0) | np.isneginf(x), np.nan, result)
 
 
+def erf_inv(x: np.ndarray) -> np.ndarray:
+    """y with erf(y) = x; a zero keeps its sign, which SciPy's does not."""
+    return np.where(x == 0, x, special.erfinv(x))
+
+
 def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Hurwitz: the sum of (q + n)^-x; for q below 0 the terms before the first positive one are added to it."""
     x, q = np.broadcast_arrays(x, q)
@@ -63,12 +68,12 @@ register_rows(
         "chlo.asinh": Row(np.arcsinh, np.arcsinh, precise=True),
         "chlo.atan": Row(np.arctan, np.arctan, precise=True),
         "chlo.atanh": Row(np.arctanh, np.arctanh, precise=True),
-        "chlo.bessel_i1e": Row(special.i1e, precise=True),
+        "chlo.bessel_i1e": Row(lambda x: np.where(x == 0, x, special.i1e(x)), precise=True),
         "chlo.conj": Row(np.positive, np.conj),
         "chlo.cosh": Row(np.cosh, np.cosh, precise=True),
         "chlo.digamma": Row(digamma, precise=True),
         "chlo.erf": Row(special.erf, precise=True),
-        "chlo.erf_inv": Row(special.erfinv, precise=True),
+        "chlo.erf_inv": Row(erf_inv, precise=True),
         "chlo.erfc": Row(erfc, precise=True),
         "chlo.is_inf": Row(np.isinf),
         "chlo.is_neg_inf": Row(np.isneginf),
