@@ -27,6 +27,7 @@ SETUP = (
     "memref.expand_shape",
     "memref.subview",
     "memref.reinterpret_cast",
+    "memref.extract_strided_metadata",
     "memref.load",
     "func.return",
     "affine.apply",
@@ -76,6 +77,9 @@ def split(function: ir.Operation) -> None:
     operations = [o.operation for o in block.operations]
     loops = [o for o in operations if o.name == "scf.for"]
     if not loops or any(o not in loops and not o.name.startswith(SETUP) for o in operations):
+        # without begin and end each part would do all steps
+        if EXTENT in function.attributes:
+            del function.attributes[EXTENT]
         return
     steps = {_trip_count(loop) for loop in loops}
     marked = EXTENT in function.attributes or all(PARALLEL_LOOP in loop.attributes for loop in loops)
