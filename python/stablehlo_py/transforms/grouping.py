@@ -15,9 +15,10 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
 from stablehlo_py.transforms.views import element, is_view, trace
 
-STAYS, SINGLE, ELEMENTWISE, ROWS = "", "single", "elementwise", "rows"
+STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
 
 # Ops that the program itself does, between kernels.
 CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.custom_call", "func.call"})
@@ -45,6 +46,7 @@ class Unit:
     rows: int | None = None
     before: int = 0  # bits of the units it depends on, through others too
     parents: set[int] = field(default_factory=set)
+    product: ir.Operation | None = None  # what its elementwise ops are done on the elements of
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -106,8 +108,8 @@ def name_of(op: ir.Operation) -> ir.Value | None:
 class Grouping:
     """The units of one block. `before` keeps what each depends on as bits, so that finding a path is one mask."""
 
-    def __init__(self, *, fuse: bool, rows: bool) -> None:
-        self.fuse, self.rows = fuse, rows
+    def __init__(self, *, fuse: bool, rows: bool, products: bool) -> None:
+        self.fuse, self.rows, self.products = fuse, rows, products
         self.all: dict[int, Unit] = {}
         # Ops are known by their first result: the hash of an op changes with its operands, that of a value never.
         self.unit_of: dict[ir.Value, int] = {}
@@ -154,13 +156,21 @@ class Grouping:
             unit.shape = tensor_type(op.results[0].type).shape
         elif unit.kind == ROWS:
             unit.shape, unit.rows = tensor_type(op.operands[0].type).shape, row_rank(op)
+        elif self.products and may_be_followed(op):
+            unit.shape, unit.product = tensor_type(op.results[0].type).shape, op
         self.all[number] = unit
         if len(op.results):
             self.unit_of[op.results[0]] = number
         self.find_before(unit)
         # a join can open the way for another: what was around a unit may be inside it now
-        while self.fuse and any(self.try_join(p, unit) for p in sorted(unit.parents, reverse=True)):
+        while self.fuse and any(
+            self.try_join(p, unit) for p in sorted(unit.parents, key=self.preference, reverse=True)
+        ):
             pass
+
+    def preference(self, number: int) -> tuple[bool, int]:
+        """Products before others: their elements are in registers."""
+        return self.all[number].product is not None, number
 
     def kind(self, op: ir.Operation) -> str:
         if op.name in CONTROL | ALIASES or _is_data(op):
@@ -201,7 +211,8 @@ class Grouping:
         if fit is None:
             return False
         unit.shape, unit.rows = fit
-        unit.kind = ELEMENTWISE if unit.rows is None else ROWS
+        unit.product = unit.product or other.product
+        unit.kind = PRODUCT if unit.product is not None else ELEMENTWISE if unit.rows is None else ROWS
         unit.ops = sorted(other.ops + unit.ops, key=lambda op: self.order[op.results[0]])
         unit.parents = {p for p in unit.parents | other.parents if p not in (number, unit.number)}
         self.find_before(unit)
@@ -219,6 +230,8 @@ class Grouping:
         """Shape and rows of the joined unit, or None when the two do not fit."""
         if first.shape is None or second.shape is None or len(first.ops) + len(second.ops) > MOST_OPS:
             return None
+        if first.product is not None or second.product is not None:
+            return (second.shape, None) if self.joins_product(first, second) else None
         if first.rows is None and second.rows is None:
             same = first.shape == second.shape and self.reads_fit(first, second, first.shape, None)
             return (first.shape, None) if same else None
@@ -232,6 +245,23 @@ class Grouping:
             return None
         return (wide.shape, wide.rows) if self.reads_fit(first, second, wide.shape, wide.rows) else None
 
+    def joins_product(self, first: Unit, second: Unit) -> bool:
+        """Whether a product and elementwise ops after it, or beside those after it, are one unit."""
+        product = first.product or second.product
+        assert product is not None
+        if (first.product is not None and second.product is not None) or first.shape != second.shape:
+            return False
+        if first.rows is not None or second.rows is not None or second.ops == [product]:
+            return False
+        made = {r for op in first.ops for r in op.results}
+        if first.product is None and any(
+            trace(v, tuple(range(tensor_type(v.type).rank)), self.producers)[0] in made for v in product.operands
+        ):
+            return False
+        others = [op for op in (*first.ops, *second.ops) if op.results[0] != product.results[0]]
+        assert second.shape is not None
+        return may_follow(product, others, self.producers) and self.reads_fit(first, second, second.shape, None)
+
     def reads_fit(self, first: Unit, second: Unit, shape: tuple[int, ...], rows: int | None) -> bool:
         """Whether the second unit reads what the first makes at its own place: the same row, the same column.
 
@@ -239,6 +269,8 @@ class Grouping:
         """
         inside = {r for op in first.ops for r in op.results}
         for op in second.ops:
+            if second.product is not None and op.results[0] == second.product.results[0]:
+                continue  # its operands are made by other units
             for value in op.operands:
                 ty = tensor_type(value.type)
                 source, dims = trace(value, tuple(range(ty.rank)), self.producers)

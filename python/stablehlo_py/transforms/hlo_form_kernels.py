@@ -14,7 +14,18 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.apart import Apart, pairs
-from stablehlo_py.transforms.grouping import CONTROL, ELEMENTWISE, ROWS, SINGLE, Grouping, Unit, is_cheap, name_of, uses
+from stablehlo_py.transforms.grouping import (
+    CONTROL,
+    ELEMENTWISE,
+    PRODUCT,
+    ROWS,
+    SINGLE,
+    Grouping,
+    Unit,
+    is_cheap,
+    name_of,
+    uses,
+)
 from stablehlo_py.transforms.views import is_view
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
@@ -29,6 +40,7 @@ class HloFormKernels(Pass):
     name: ClassVar[str] = "hlo-form-kernels"
     fuse: bool = True  # join elementwise ops of one shape
     rows: bool = False  # join them with reductions of trailing dimensions, row by row
+    products: bool = False  # join them with the product whose elements they are of
 
     def run(self, op: ir.Operation) -> None:
         self.form(op)
@@ -67,7 +79,7 @@ class _Former:
                         self.cut(inner)
         operations = [o.operation for o in block.operations]
         terminator = operations.pop()
-        grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows)
+        grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows, products=self.options.products)
         units = grouping.units(operations)
         between = list(pairs(grouping)) if self.explain else []
         symbols: dict[int, str] = {}
@@ -153,16 +165,22 @@ def _with_repeated(unit: Unit) -> list[ir.Operation]:
     """The unit's ops after the cheap ops around them that they read, and the views that they look through."""
     known = {op.results[0] for op in unit.ops}
     listed = list(unit.ops)
-    sees_through = unit.kind in (ELEMENTWISE, ROWS)
+    sees_through = unit.kind in (ELEMENTWISE, ROWS, PRODUCT)
     for op in listed:  # grows while it is walked
         for value in uses(op):
             if isinstance(value.owner, ir.Block):
                 continue
             producer = value.owner.operation
-            if producer.results[0] not in known and (is_cheap(producer) or (sees_through and is_view(producer))):
+            if producer.results[0] not in known and (
+                is_cheap(producer) or (sees_through and is_view(producer) and not _is(op, unit.product))
+            ):
                 known.add(producer.results[0])
                 listed.append(producer)
     return _producers_first(listed[len(unit.ops) :] + unit.ops)
+
+
+def _is(op: ir.Operation, other: ir.Operation | None) -> bool:
+    return other is not None and op.results[0] == other.results[0]
 
 
 def _producers_first(ops: list[ir.Operation]) -> list[ir.Operation]:

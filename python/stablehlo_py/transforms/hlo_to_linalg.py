@@ -20,9 +20,10 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.ops import build
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.grouping import ELEMENTWISE, ROWS
+from stablehlo_py.transforms.grouping import ELEMENTWISE, PRODUCT, ROWS
 from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
 from stablehlo_py.transforms.lower_groups import lower_group
+from stablehlo_py.transforms.product_groups import DOT, lower_after_product
 
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")
@@ -69,6 +70,9 @@ def lower_function(function: ir.Operation, target: str) -> None:
             if kind in (ELEMENTWISE, ROWS):
                 rows = ir.IntegerAttr(function.attributes[KERNEL_ROWS]).value if kind == ROWS else None
                 outputs = lower_group(old_block, values, rows)
+            elif kind == PRODUCT:
+                product = _Lowering(target, values).product(old_block)
+                outputs = lower_after_product(old_block, values, product)
             else:
                 outputs = _Lowering(target, values).block(old_block)
             func.ReturnOp([t.value for t in outputs])
@@ -91,6 +95,18 @@ class _Lowering:
             for old, new in zip(op.operation.results, results, strict=True):
                 self.values[old] = new
         return [self.values[v] for v in operations[-1].operands]
+
+    def product(self, block: ir.Block) -> ir.Operation:
+        """Lower the one product of a block, and what it reads that is made here; the rest is left."""
+        product = next(o.operation for o in block.operations if o.operation.name == DOT)
+        for value in product.operands:
+            if value not in self.values:
+                maker = view(value.owner.operation)
+                with maker.location:
+                    (self.values[value],) = self.op(maker, [])
+        with product.location:
+            (self.values[product.results[0]],) = self.op(view(product), [self.values[v] for v in product.operands])
+        return product
 
     def op(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
         special = _SPECIAL.get(op.name)

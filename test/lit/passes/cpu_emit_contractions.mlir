@@ -36,14 +36,36 @@ func.func @main(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>) -> tensor<4x6xf32> {
 
 // -----
 
-// Rounding to bf16 is done on the tile: no loop over the product follows, and with one block of k no buffer holds it.
-// CHECK-LABEL: func.func public @dot_general_0
-// CHECK-SAME: kernel.vectors
-// CHECK: vector.fma
+// Rounding to bf16 is done on the rows of a tile: no loop over the product follows, and with one block of k no buffer
+// holds it.
+// CHECK-LABEL: func.func private @dot_general_0_rows
+// CHECK-SAME: noinline
 // CHECK: arith.trunci {{.*}} : vector<{{[0-9]+}}xi32> to vector<{{[0-9]+}}xi16>
 // CHECK: vector.store {{.*}}xi16>
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-SAME: kernel.vectors
+// CHECK: call @dot_general_0_rows
 // CHECK-NOT: linalg.
 func.func @main(%a: tensor<64x100xbf16>, %b: tensor<100x96xbf16>) -> tensor<64x96xbf16> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x100xbf16>, tensor<100x96xbf16>) -> tensor<64x96xbf16>
   return %0 : tensor<64x96xbf16>
+}
+
+// -----
+
+// So are a bias, an activation and a residual.
+// CHECK-LABEL: func.func private @product_add_0_rows
+// CHECK: arith.addf {{.*}} : vector<
+// CHECK-LABEL: func.func public @product_add_0
+// CHECK-SAME: kernel.range
+// CHECK: vector.fma
+// CHECK: call @product_add_0_rows
+// CHECK-NOT: linalg.
+func.func @main(%a: tensor<64x100xf32>, %b: tensor<100x96xf32>, %bias: tensor<96xf32>, %y: tensor<64x96xf32>) -> tensor<64x96xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x100xf32>, tensor<100x96xf32>) -> tensor<64x96xf32>
+  %1 = stablehlo.broadcast_in_dim %bias, dims = [1] : (tensor<96xf32>) -> tensor<64x96xf32>
+  %2 = stablehlo.add %0, %1 : tensor<64x96xf32>
+  %3 = stablehlo.tanh %2 : tensor<64x96xf32>
+  %4 = stablehlo.add %3, %y : tensor<64x96xf32>
+  return %4 : tensor<64x96xf32>
 }

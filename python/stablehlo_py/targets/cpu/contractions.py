@@ -75,7 +75,7 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
     generic = result.value.owner.operation
     facts = (a_labels, b_labels, c_labels, lhs.element.name)
     generic.attributes[CONTRACTION] = ir.ArrayAttr.get([ir.StringAttr.get(x) for x in facts])
-    return converted(layout.reshape(result, ty.shape), ty.element)
+    return layout.reshape(converted(result, ty.element), ty.shape)
 
 
 def joined(source: Tensor, groups: dict[str, tuple[int, ...]]) -> tuple[Tensor, str]:

@@ -70,9 +70,9 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
     labels = [ir.StringAttr(x).value for x in generic.attributes[CONTRACTION]]
     fill, epilogue = _zero_fill_of(c, generic), epilogue_of(generic)
     # where what follows the product stands, all that it reads is there already
-    place = generic if epilogue is None else epilogue.op
-    product = Product(a, b, c, labels, cpu, accumulate=fill is None, epilogue=epilogue)
-    own = [op for op in (generic, fill, None if epilogue is None else epilogue.op) if op is not None]
+    place = generic if epilogue is None else epilogue.place
+    product = Product(a, b, c, labels, cpu, accumulate=fill is None, epilogue=epilogue, function=function)
+    own = [generic, *([fill] if fill is not None else []), *(epilogue.ops if epilogue is not None else [])]
     alone = all(
         o.operation in own or o.operation.name.startswith(SETUP) for o in function.regions[0].blocks[0].operations
     )
@@ -84,8 +84,11 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
             product.emit(begin, end)
             if alone and product.extent > 1:
                 give_range(function, begin, end, product.extent, product.work)
-    for op in own:
-        op.erase()
+    if epilogue is not None:
+        epilogue.remove()
+    for op in (generic, fill):
+        if op is not None:
+            op.erase()
     if not isinstance(c.owner, ir.Block) and not any(True for _ in c.uses):
         c.owner.operation.erase()
 
@@ -124,7 +127,9 @@ class Product:
         *,
         accumulate: bool,
         epilogue: Epilogue | None,
+        function: ir.Operation,
     ) -> None:
+        self.function = function
         self.a, self.b, self.c, self.epilogue = a, b, c, epilogue
         self.a_labels, self.b_labels, self.c_labels, self.element = labels
         self.accumulate = accumulate

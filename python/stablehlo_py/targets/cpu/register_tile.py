@@ -8,10 +8,11 @@ buffer of its size first, and from there row by row, behind masks: that code sta
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stablehlo_py.mlir import arith, ir, scf
+from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index, lanes_left
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
     """Rows of C from i, columns from j; t: which tile of the packed block of lhs, slot: which panel of rhs."""
+    if of.epilogue is not None:
+        _prefetch(of, of.epilogue, i, j)
     sums = _sums(of, t, slot)
     ragged = of.m % of.mr or of.n % of.nr
     if of.epilogue is not None:
@@ -37,6 +40,15 @@ def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
         ]
         whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
         nest.when(whole, lambda: _whole(of, sums, i, j), lambda: _by_rows(of, sums, i, j))
+
+
+def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
+    """Ask for what the epilogue will touch, a few elements of each row, before the time in which it comes."""
+
+    def row(r: ir.Value) -> None:
+        epilogue.prefetch(of.at(of.c_labels, m=add(i, r), n=j), of.width, of.lanes)
+
+    nest.loop(0, of.mr, 1, row)
 
 
 # --- sums over k -----------------------------------------------------------------------------------------------------------
@@ -128,6 +140,40 @@ def _by_rows(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
     """A tile by way of its buffer."""
     for number, total in enumerate(sums):
         of.sums.store(total, of.tile_of_c, [number * of.lanes])
+    if of.epilogue is None:
+        _rows(of, i, j)
+    else:
+        _call(of, of.epilogue, i, j)
+
+
+def _call(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
+    """The rows in a function of their own: else its constants would take registers from the sums all along k."""
+    partial = [of.c] if of.blocks > 1 or of.accumulate else []
+    buffers = [of.tile_of_c, *partial, *epilogue.buffers]
+    flags = [flag for flag in (of.first, of.last) if not isinstance(flag, bool)]
+    arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch), *flags]
+    name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
+    with ir.InsertionPoint(of.function):
+        rows = func.FuncOp(name, ([v.type for v in arguments], []), visibility="private")
+        rows.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+    inside = copy.copy(of)
+    block = rows.add_entry_block()
+    new = iter(block.arguments)
+    inside.tile_of_c = next(new)
+    if partial:
+        inside.c = next(new)
+    inside.epilogue = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
+    row, column, inside.at_batch = next(new), next(new), next(new)
+    inside.first = of.first if isinstance(of.first, bool) else next(new)
+    inside.last = of.last if isinstance(of.last, bool) else next(new)
+    with ir.InsertionPoint(block):
+        _rows(inside, row, column)
+        func.ReturnOp([])
+    func.CallOp([], ir.FlatSymbolRefAttr.get(name), arguments)
+
+
+def _rows(of: Product, i: Index, j: Index) -> None:
+    """Row by row from the tile's buffer to the result, as far as there are rows and columns."""
     stored = Vectors(of.result, of.lanes)
     after = of.epilogue
 
@@ -142,12 +188,11 @@ def _by_rows(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
             if after is None:
                 _store(stored, value, of.c, where, count)
                 return
-
-            def finish(after: Epilogue = after) -> None:
-                target = Vectors(after.element, of.lanes)
-                _store(target, after.apply(value, of.lanes), after.target, where, count)
-
-            nest.when(of.last, finish, lambda: _store(stored, value, of.c, where, count))
+            nest.when(
+                of.last,
+                lambda after=after: after.run(value, where, of.lanes, count),
+                lambda: _store(stored, value, of.c, where, count),
+            )
 
         nest.once_or_loop(of.nr, of.lanes, part)
 
