@@ -34,9 +34,11 @@ from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernel_parallel import SETUP, give_range
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
-BLOCK_K = 512  # lanes along k in a block: a panel of it is 64 KiB
-A_BYTES = 256 << 10  # of the rows of A packed at a time: a quarter of a second-level cache
+BLOCK_K = 256  # k in a block: a panel of it is 32 KiB of f32
+BLOCK_GROUPS = 512  # the same for packed lanes of several elements, whose tiles take less time for the same bytes
+A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
+NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -148,17 +150,17 @@ class Product:
         self.nr = self.width * self.lanes
         self.mr = _tile_rows(self.m, cpu.registers, self.width)
         self.panels, self.tiles = -(-self.n // self.nr), -(-self.m // self.mr)
-        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
+        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_GROUPS * self.group
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
         self.blocks = -(-self.k // self.kc)
         self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
         block_bytes = self.packed_steps * form.bytes
         self.block_tiles = min(self.tiles, max(1, A_BYTES // (block_bytes * self.mr)))
-        self.chunk_panels = min(self.panels, max(1, B_BYTES // (block_bytes * self.nr)))
-        self.just_in_time = self.tiles <= self.block_tiles  # a panel is used right after it is packed, and never again
-        if self.just_in_time:
-            self.chunk_panels = 1
+        # with few rows, panels are used right after they are packed, and never again
+        self.just_in_time = self.tiles <= self.block_tiles
+        room = NEAR_BYTES if self.just_in_time else B_BYTES
+        self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
         self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
         self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
@@ -241,17 +243,26 @@ class Product:
             self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
             self.steps = nest.ceil_divided(self.depth, self.group)
             self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
+            if not self.just_in_time:
+                packing.pack_panels(self, *panels)
             nest.loop(*tiles, self.block_tiles, rows)
 
         def rows(t0: ir.Value) -> None:
             t1 = nest.minimum(add(t0, self.block_tiles), tiles[1])
             packing.pack_lhs(self, t0, t1)
-            nest.loop(*panels, 1, lambda s: panel(s, t0, t1))
+            if not self.just_in_time:
+                nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0]), t0, t1))
+                return
 
-        def panel(s: ir.Value, t0: ir.Value, t1: Index) -> None:
-            slot, j = 0 if self.just_in_time else nest.subtract(s, panels[0]), multiply(s, self.nr)
-            first_rows = True if self.just_in_time else nest.equal(t0, tiles[0])
-            nest.when(first_rows, lambda: packing.pack_rhs(self, slot, j))
+            def some(s0: ir.Value) -> None:
+                s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
+                packing.pack_panels(self, s0, s1)
+                nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0), t0, t1))
+
+            nest.loop(*panels, self.chunk_panels, some)
+
+        def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
+            j = multiply(s, self.nr)
             nest.loop(t0, t1, 1, lambda t: emit_tile(self, nest.subtract(t, t0), multiply(t, self.mr), slot, j))
 
         nest.once_or_loop(self.k, self.kc, block)

@@ -30,6 +30,27 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
         nest.store(product_forms.exponent(noted[0]), of.noted_b, [multiply(slot, of.nr)])
 
 
+def pack_panels(of: Product, s0: Index, s1: Index) -> None:
+    """Panels s0 .. s1, row by row of k: what lies side by side in memory is read together."""
+    if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
+        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), multiply(s, of.nr)))
+        return
+
+    def row(k: ir.Value) -> None:
+        def panel(s: ir.Value) -> None:
+            base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
+            for w in range(0, of.nr, of.lanes):
+                n = add(multiply(s, of.nr), w)
+                count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, n)
+                stored = fetch(of, of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n), of.lanes, count)
+                lanes = product_forms.rows_to_lanes(of.form, [stored])
+                of.vectors.store(lanes, of.packed_b, [add(add(base, multiply(k, of.nr)), w)])
+
+        nest.loop(s0, s1, 1, panel)
+
+    nest.loop(0, of.steps, 1, row)
+
+
 def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     """Tiles t0 .. t1 of rows, and what is noted of them."""
     noted = _begin(of, "lhs")

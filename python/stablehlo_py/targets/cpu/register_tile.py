@@ -26,7 +26,7 @@ def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
     """Rows of C from i, columns from j; t: which tile of the packed block of lhs, slot: which panel of rhs."""
     if of.epilogue is not None:
         _prefetch(of, of.epilogue, i, j)
-    sums = _sums(of, t, slot)
+    sums = _sums(of, t, slot, j)
     ragged = of.m % of.mr or of.n % of.nr
     if of.epilogue is not None:
         _by_rows(of, sums, i, j)
@@ -54,7 +54,7 @@ def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
 # --- sums over k -----------------------------------------------------------------------------------------------------------
 
 
-def _sums(of: Product, t: Index, slot: Index) -> list[ir.Value]:
+def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
     """The sums of the tile over one block of k, in registers, row after row."""
     a_place, b_place = _places(of, t, slot)
     zero = of.sums.zero()
@@ -65,6 +65,7 @@ def _sums(of: Product, t: Index, slot: Index) -> list[ir.Value]:
         begin = [arith.subi(zero, arith.shli(column, shift)) for column in wide]
 
     def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+        _next_panel(of, t, k, j)
         row = [of.vectors.load(of.packed_b, [b_place(k, w)]) for w in range(of.width)]
         results = []
         for r in range(of.mr):
@@ -79,6 +80,17 @@ def _sums(of: Product, t: Index, slot: Index) -> list[ir.Value]:
     if not of.form.is_small_float:
         return fast()
     return _checked(of, t, slot, fast)
+
+
+def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
+    """Ask for rows of the next panel of rhs, a few in each tile of this one, so that packing it finds them near."""
+    if not of.just_in_time or of.b_labels[-1] != "n":
+        return
+    at = add(multiply(t, of.packed_steps), k)
+    row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
+    for w in range(0, of.nr, of.lanes):
+        where = of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=add(add(j, of.nr * of.chunk_panels), w))
+        nest.prefetch(of.b, where)
 
 
 def _places(of: Product, t: Index, slot: Index) -> tuple[Callable[..., Index], Callable[..., Index]]:
