@@ -34,9 +34,9 @@ from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernel_parallel import SETUP, give_range
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
-BLOCK_K = 256  # k in a block: a panel of it is 32 KiB of f32
-BLOCK_GROUPS = 512  # the same for packed lanes of several elements, whose tiles take less time for the same bytes
+BLOCK_K = 512  # lanes along k in a block: a panel of it is 64 KiB
 A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
+FEW_BYTES = 256 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
@@ -150,15 +150,15 @@ class Product:
         self.nr = self.width * self.lanes
         self.mr = _tile_rows(self.m, cpu.registers, self.width)
         self.panels, self.tiles = -(-self.n // self.nr), -(-self.m // self.mr)
-        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_GROUPS * self.group
+        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
         self.blocks = -(-self.k // self.kc)
         self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
         block_bytes = self.packed_steps * form.bytes
-        self.block_tiles = min(self.tiles, max(1, A_BYTES // (block_bytes * self.mr)))
-        # with few rows, panels are used right after they are packed, and never again
-        self.just_in_time = self.tiles <= self.block_tiles
+        # few rows are packed as a whole; then panels are used right after they are packed, and never again
+        self.just_in_time = self.tiles * self.mr * block_bytes <= FEW_BYTES
+        self.block_tiles = self.tiles if self.just_in_time else max(1, A_BYTES // (block_bytes * self.mr))
         room = NEAR_BYTES if self.just_in_time else B_BYTES
         self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB

@@ -24,22 +24,32 @@ if TYPE_CHECKING:
 
 def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
     """Rows of C from i, columns from j; t: which tile of the packed block of lhs, slot: which panel of rhs."""
-    if of.epilogue is not None:
-        _prefetch(of, of.epilogue, i, j)
+    after = of.epilogue
+    if after is None:
+        _to_result(of, _sums(of, t, slot, j), i, j)
+        return
+    nest.when(of.last, lambda: _prefetch(of, after, i, j))
     sums = _sums(of, t, slot, j)
-    ragged = of.m % of.mr or of.n % of.nr
-    if of.epilogue is not None:
-        _by_rows(of, sums, i, j)
-    elif not ragged:
+    nest.when(of.last, lambda: _finish(of, after, sums, i, j), lambda: _to_result(of, sums, i, j))
+
+
+def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
+    """Add a tile to C, as far as it is inside."""
+    inside = [
+        arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
+        for start, size, extent in ((i, of.mr, of.m), (j, of.nr, of.n))
+        if extent % size
+    ]
+    if not inside:
         _whole(of, sums, i, j)
-    else:
-        inside = [
-            arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
-            for start, size, extent in ((i, of.mr, of.m), (j, of.nr, of.n))
-            if extent % size
-        ]
-        whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
-        nest.when(whole, lambda: _whole(of, sums, i, j), lambda: _by_rows(of, sums, i, j))
+        return
+
+    def edge() -> None:
+        _to_buffer(of, sums)
+        _rows(of, None, i, j)
+
+    whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
+    nest.when(whole, lambda: _whole(of, sums, i, j), edge)
 
 
 def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
@@ -148,21 +158,17 @@ def _whole(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
         stored.store(value, of.c, where)
 
 
-def _by_rows(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
-    """A tile by way of its buffer."""
+def _to_buffer(of: Product, sums: list[ir.Value]) -> None:
     for number, total in enumerate(sums):
         of.sums.store(total, of.tile_of_c, [number * of.lanes])
-    if of.epilogue is None:
-        _rows(of, i, j)
-    else:
-        _call(of, of.epilogue, i, j)
 
 
-def _call(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
-    """The rows in a function of their own: else its constants would take registers from the sums all along k."""
+def _finish(of: Product, epilogue: Epilogue, sums: list[ir.Value], i: Index, j: Index) -> None:
+    """The epilogue, in a function of its own: else its constants would take registers from the sums all along k."""
+    _to_buffer(of, sums)
     partial = [of.c] if of.blocks > 1 or of.accumulate else []
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
-    flags = [flag for flag in (of.first, of.last) if not isinstance(flag, bool)]
+    flags = [] if isinstance(of.first, bool) else [of.first]
     arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch), *flags]
     name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
     with ir.InsertionPoint(of.function):
@@ -174,20 +180,18 @@ def _call(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
     inside.tile_of_c = next(new)
     if partial:
         inside.c = next(new)
-    inside.epilogue = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
+    moved = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
     row, column, inside.at_batch = next(new), next(new), next(new)
     inside.first = of.first if isinstance(of.first, bool) else next(new)
-    inside.last = of.last if isinstance(of.last, bool) else next(new)
     with ir.InsertionPoint(block):
-        _rows(inside, row, column)
+        _rows(inside, moved, row, column)
         func.ReturnOp([])
     func.CallOp([], ir.FlatSymbolRefAttr.get(name), arguments)
 
 
-def _rows(of: Product, i: Index, j: Index) -> None:
-    """Row by row from the tile's buffer to the result, as far as there are rows and columns."""
+def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index) -> None:
+    """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns."""
     stored = Vectors(of.result, of.lanes)
-    after = of.epilogue
 
     def row(r: ir.Value) -> None:
         def part(column: Index) -> None:
@@ -197,14 +201,10 @@ def _rows(of: Product, i: Index, j: Index) -> None:
             value = _as_result(of, of.sums.load(of.tile_of_c, [add(multiply(r, of.nr), column)]))
             if of.accumulate or of.first is not True:
                 value = _plus_earlier(of, value, _load(stored, of.c, where, count))
-            if after is None:
+            if epilogue is None:
                 _store(stored, value, of.c, where, count)
-                return
-            nest.when(
-                of.last,
-                lambda after=after: after.run(value, where, of.lanes, count),
-                lambda: _store(stored, value, of.c, where, count),
-            )
+            else:
+                epilogue.run(value, where, of.lanes, count)
 
         nest.once_or_loop(of.nr, of.lanes, part)
 
