@@ -15,6 +15,7 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
 from stablehlo_py.transforms.views import element, is_view, trace
 
@@ -133,6 +134,8 @@ class Grouping:
 
     def repeated_everywhere(self, op: ir.Operation) -> bool:
         """Whether every reader makes the op's value again for itself."""
+        if is_unpacking(op):
+            return True  # by the one product that it was made for
         if not is_cheap(op) and not is_view(op):
             return False
         return all(self.repeats(use.owner.operation, op) for result in op.results for use in result.uses)

@@ -26,6 +26,7 @@ from stablehlo_py.transforms.grouping import (
     name_of,
     uses,
 )
+from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.views import is_view
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
@@ -172,7 +173,9 @@ def _with_repeated(unit: Unit) -> list[ir.Operation]:
                 continue
             producer = value.owner.operation
             if producer.results[0] not in known and (
-                is_cheap(producer) or (sees_through and is_view(producer) and not _is(op, unit.product))
+                is_cheap(producer)
+                or is_unpacking(producer)
+                or (sees_through and is_view(producer) and not _is(op, unit.product))
             ):
                 known.add(producer.results[0])
                 listed.append(producer)

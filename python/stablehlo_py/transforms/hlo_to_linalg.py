@@ -18,10 +18,11 @@ from stablehlo_py.core.types import element_type, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, func, ir, scf
-from stablehlo_py.ops import build
+from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.transforms.grouping import ELEMENTWISE, PRODUCT, ROWS
 from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
+from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking, on_panels, panels_of
 from stablehlo_py.transforms.lower_groups import lower_group
 from stablehlo_py.transforms.product_groups import DOT, lower_after_product
 
@@ -90,8 +91,14 @@ class _Lowering:
         operations = list(block.operations)
         for operation in operations[:-1]:
             op = view(operation)
+            if is_unpacking(op.operation):
+                continue
             with op.location:
-                results = self.op(op, [self.values[v] for v in op.operation.operands])
+                results = (
+                    (self.dot(op.operation),)
+                    if op.name == DOT
+                    else self.op(op, [self.values[v] for v in op.operation.operands])
+                )
             for old, new in zip(op.operation.results, results, strict=True):
                 self.values[old] = new
         return [self.values[v] for v in operations[-1].operands]
@@ -100,13 +107,23 @@ class _Lowering:
         """Lower the one product of a block, and what it reads that is made here; the rest is left."""
         product = next(o.operation for o in block.operations if o.operation.name == DOT)
         for value in product.operands:
-            if value not in self.values:
+            if value not in self.values and panels_of(value) is None:
                 maker = view(value.owner.operation)
                 with maker.location:
                     (self.values[value],) = self.op(maker, [])
         with product.location:
-            (self.values[product.results[0]],) = self.op(view(product), [self.values[v] for v in product.operands])
+            self.values[product.results[0]] = self.dot(product)
         return product
+
+    def dot(self, product: ir.Operation) -> Tensor:
+        """A product; one by columns of panels reads the panels themselves."""
+        panels = panels_of(product.operands[1])
+        if panels is None:
+            (result,) = self.op(view(product), [self.values[v] for v in product.operands])
+            return result
+        by_panels = on_panels(product, panels)
+        (result,) = self.op(view(by_panels), [self.values[v] for v in by_panels.operands])
+        return layout.reshape(result, tensor_type(product.results[0].type).shape)
 
     def op(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
         special = _SPECIAL.get(op.name)

@@ -15,6 +15,7 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import DotDims, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
+from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.lower_groups import Values, _Group, _Runs
 from stablehlo_py.transforms.views import element, is_view, trace
 
@@ -105,7 +106,7 @@ class _AfterProduct(_Group):
         operations = [o.operation for o in block.operations]
         self.outputs = list(operations.pop().operands)
         self.values, self.rows = values, None
-        operations = [op for op in operations if op.results[0] != product.results[0]]
+        operations = [op for op in operations if op.name != DOT and not is_unpacking(op)]
         self.producers = {r: op for op in operations for r in op.results}
         self.ops = [
             op for op in operations if not is_view(op) and op.name not in ("stablehlo.constant", "stablehlo.iota")

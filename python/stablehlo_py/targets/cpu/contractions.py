@@ -16,6 +16,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, cast, contract, converted, multiply_add
+from stablehlo_py.transforms.hlo_pack_invariants import PANEL
 
 CONTRACTION = (
     "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and the element type of lhs
@@ -45,6 +46,8 @@ def lower_dot_general(op: DotGeneral, lhs: Tensor, rhs: Tensor) -> Tensor:
     batch = math.prod(lhs.shape[d] for d in dims.lhs_batching)
     if (lhs.element.name, ty.element.name) not in ELEMENTS or lhs.element != rhs.element or ty.size == 0 or k == 0:
         return contract(lhs, rhs, op.dims, ty)
+    if is_panels(rhs, op.dims) and not dims.lhs_batching and len(dims.lhs_contracting) == 1 and m > 1:
+        return on_panels(lhs, rhs, dims, ty)
     if n == 1 and m > 1:
         # a vector on the right is a vector on the left of the transposed product
         swapped = DotDims(dims.rhs_batching, dims.lhs_batching, dims.rhs_contracting, dims.lhs_contracting)
@@ -76,6 +79,39 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
     facts = (a_labels, b_labels, c_labels, lhs.element.name)
     generic.attributes[CONTRACTION] = ir.ArrayAttr.get([ir.StringAttr.get(x) for x in facts])
     return layout.reshape(converted(result, ty.element), ty.shape)
+
+
+def on_panels(lhs: Tensor, panels: Tensor, dims: DotDims, ty: TensorType) -> Tensor:
+    """The product by panels of 32 columns, (n / 32, k, 32), as hlo-pack-invariants leaves them."""
+    a, a_labels = joined(lhs, {"m": dims.lhs_free(lhs.rank), "k": dims.lhs_contracting})
+    a, a_labels = _with_label(a, a_labels, "m")
+    count, _, width = panels.shape
+    m = a.shape[a_labels.index("m")]
+    loops = "mpkn"
+    column = ir.AffineExpr.get_add(
+        ir.AffineExpr.get_mul(ir.AffineDimExpr.get(1), ir.AffineConstantExpr.get(width)), ir.AffineDimExpr.get(3)
+    )
+    element = accumulator(ty.element)
+    total = build.splat(ty.with_shape((m, count * width)).with_element(element), 0)
+    result = build.generic(
+        [a, panels],
+        [total],
+        lambda x, y, acc: multiply_add(element, cast(lhs.element, element, x), cast(panels.element, element, y), acc),
+        maps=[
+            build.dims_map(4, [loops.index(x) for x in a_labels]),
+            build.dims_map(4, [1, 2, 3]),
+            ir.AffineMap.get(4, 0, [ir.AffineDimExpr.get(0), column]),
+        ],
+        iterators=[PARALLEL, PARALLEL, REDUCTION, PARALLEL],
+    )[0]
+    facts = (a_labels, "pkn", "mn", lhs.element.name)
+    result.value.owner.operation.attributes[CONTRACTION] = ir.ArrayAttr.get([ir.StringAttr.get(x) for x in facts])
+    return layout.reshape(converted(result, ty.element), ty.shape)
+
+
+def is_panels(rhs: Tensor, dims: DotDims) -> bool:
+    """Whether rhs is (n / 32, k, 32) of f32, with k contracted."""
+    return rhs.rank == 3 and rhs.element.name == "f32" and rhs.shape[2] == PANEL and dims.rhs_contracting == (1,)
 
 
 def joined(source: Tensor, groups: dict[str, tuple[int, ...]]) -> tuple[Tensor, str]:

@@ -139,6 +139,7 @@ class Product:
         for value, text in zip((a, b, c), labels, strict=False):
             sizes.update(zip(text, ir.MemRefType(value.type).shape, strict=True))
         self.batch, self.m, self.n, self.k = (sizes.get(x, 1) for x in "bmnk")
+        self.is_packed = self.b_labels == "pkn"  # rhs, before the kernel: (n / PANEL, k, PANEL)
         self.source = ir.MemRefType(a.type).element_type
         self.result = ir.MemRefType(c.type).element_type
         self.form = form = form_of(self.element, cpu, accumulates=accumulate)
@@ -207,7 +208,10 @@ class Product:
     def make_buffers(self) -> None:
         """What is packed, noted, and finished row by row."""
         form = self.form
-        self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
+        if self.is_packed:
+            self.packed_b = nest.flat(self.b)
+        else:
+            self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
         per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
         self.packed_a = nest.scratch([self.block_tiles * per_tile], form.packed)
         self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)

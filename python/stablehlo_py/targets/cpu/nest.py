@@ -134,6 +134,16 @@ def flatten_arguments(function: ir.Operation) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
 
+def flat(source: ir.Value) -> ir.Value:
+    """A buffer with one dimension."""
+    ty = ir.MemRefType(source.type)
+    size = 1
+    for extent in ty.shape:
+        size *= extent
+    target = ir.MemRefType.get([size], ty.element_type, loc=ir.Location.unknown())
+    return memref.collapse_shape(target, source, [list(range(len(ty.shape)))])
+
+
 def load(source: ir.Value, indices: Sequence[int | ir.Value]) -> ir.Value:
     return memref.load(source, [index(i) for i in indices])
 

@@ -32,6 +32,8 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
 
 def pack_panels(of: Product, s0: Index, s1: Index) -> None:
     """Panels s0 .. s1, row by row of k: what lies side by side in memory is read together."""
+    if of.is_packed:
+        return
     if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
         nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), multiply(s, of.nr)))
         return

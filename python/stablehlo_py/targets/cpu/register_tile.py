@@ -16,6 +16,7 @@ from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index, lanes_left
+from stablehlo_py.transforms.hlo_pack_invariants import PANEL
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
@@ -66,7 +67,7 @@ def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
 
 def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
     """The sums of the tile over one block of k, in registers, row after row."""
-    a_place, b_place = _places(of, t, slot)
+    a_place, b_place = _places(of, t, slot, j)
     zero = of.sums.zero()
     begin = [zero] * of.width
     if of.form.offsets:
@@ -89,12 +90,12 @@ def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
 
     if not of.form.is_small_float:
         return fast()
-    return _checked(of, t, slot, fast)
+    return _checked(of, t, slot, j, fast)
 
 
 def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
     """Ask for rows of the next panel of rhs, a few in each tile of this one, so that packing it finds them near."""
-    if not of.just_in_time or of.b_labels[-1] != "n":
+    if not of.just_in_time or of.is_packed or of.b_labels[-1] != "n":
         return
     at = add(multiply(t, of.packed_steps), k)
     row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
@@ -103,21 +104,24 @@ def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
         nest.prefetch(of.b, where)
 
 
-def _places(of: Product, t: Index, slot: Index) -> tuple[Callable[..., Index], Callable[..., Index]]:
+def _places(of: Product, t: Index, slot: Index, j: Index) -> tuple[Callable[..., Index], Callable[..., Index]]:
     """Where step k of a tile finds row r of lhs, and vector w of rhs."""
-    b_base = multiply(slot, of.packed_steps * of.nr)
+    b_base, b_stride = multiply(slot, of.packed_steps * of.nr), of.nr
+    if of.is_packed:
+        panel, column = (op(nest.index(j), nest.index(PANEL)) for op in (arith.divui, arith.remui))
+        b_base, b_stride = add(multiply(add(multiply(panel, of.k), of.at_k), PANEL), column), PANEL
     if of.a_labels[-1] == "k":
         a_base = multiply(t, of.mr * of.a_stride)
         a_place = lambda k, r: add(add(a_base, k), multiply(r, of.a_stride))  # noqa: E731
     else:
         a_base = multiply(t, of.packed_steps * of.a_width)
         a_place = lambda k, r: add(add(a_base, multiply(k, of.a_width)), r)  # noqa: E731
-    return a_place, lambda k, w: add(add(b_base, multiply(k, of.nr)), w * of.lanes)
+    return a_place, lambda k, w: add(add(b_base, multiply(k, b_stride)), w * of.lanes)
 
 
-def _checked(of: Product, t: Index, slot: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
+def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
     """Sums of bf16: by the instruction where it is exact, else row by row in f32."""
-    a_place, b_place = _places(of, t, slot)
+    a_place, b_place = _places(of, t, slot, j)
     exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
     count = of.mr * of.width
     branch = scf.IfOp(exact, [of.sums.type] * count, has_else=True)

@@ -30,7 +30,7 @@ ROWS_OF_DOTS = 4  # columns of the result whose partial sums are in registers at
 
 def suits(product: Product) -> bool:
     """Whether packing rhs would cost more than it saves."""
-    if product.epilogue is not None or product.element not in ("f32", "f64"):
+    if product.epilogue is not None or product.element not in ("f32", "f64") or product.is_packed:
         return False
     return product.m <= (2 if product.b_labels[-1] == "k" else 8)
 
