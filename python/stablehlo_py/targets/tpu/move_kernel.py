@@ -12,46 +12,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import ElementType, TensorType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.box import Box, Factor, merged, squeezed, squeezed_shape
+from stablehlo_py.targets.tpu.box import Factor, squeezed_shape
 from stablehlo_py.targets.tpu.kernel_builder import padded, physical_type, unpadded
+from stablehlo_py.targets.tpu.move_groups import (
+    DIRECT_LANES,
+    Group,
+    Part,
+    is_aligned,
+    is_row,
+    lane_range,
+    row_cycles,
+    rows_of,
+    share_of,
+    turned_sizes,
+)
 from stablehlo_py.targets.tpu.moves import Move
-from stablehlo_py.targets.tpu.nest_builder import MOST_ROWS, Linear, NestBuilder, up
-
-MOST_PLACES = 256  # lanes are placed one run at a time, each with its own op
-DIRECT_LANES = 8192
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece in a group: the number of its source, its factors outside of the target's lanes, and those of the lanes."""
-
-    source: int
-    box: Box
-    rows: tuple[Factor, ...]
-    lanes: tuple[Factor, ...]
-
-    @property
-    def source_lane(self) -> int:
-        return len(self.box.source_first) - 1
-
-    def in_lanes(self, factor: Factor) -> bool:
-        """Whether a factor runs along the lanes of the source."""
-        return factor.source_step != 0 and factor.source == self.source_lane
-
-
-@dataclass(frozen=True)
-class Group:
-    """Parts that make the same rows of the target, and how: `direct`, `transposed` or `placed`."""
-
-    parts: tuple[Part, ...]
-    way: str
+from stablehlo_py.targets.tpu.nest_builder import Linear, NestBuilder, up
 
 
 class MoveKernel(NestBuilder):
@@ -59,7 +41,7 @@ class MoveKernel(NestBuilder):
 
     def __init__(self, move: Move, groups: Sequence[Group], chip: Chip, vmem_limit: int) -> None:
         super().__init__(chip)
-        self.move, self.groups, self.limit = move, groups, _share(move, len(groups), vmem_limit)
+        self.move, self.groups, self.limit = move, groups, share_of(move, len(groups), vmem_limit)
         self.shape = groups[0].parts[0].box.shape
         self.element = move.target.element
 
@@ -142,7 +124,11 @@ class MoveKernel(NestBuilder):
         (part,) = group.parts
         run = part.lanes[-1]
         others = [*part.rows, *part.lanes[:-1]]
-        row = min((f for f in others if _is_row(part, f)), key=lambda f: _row_cycles(part, f, self), default=None)
+        row = min(
+            (f for f in others if is_row(part, f)),
+            key=lambda f: row_cycles(part, f, self.element, self.chip),
+            default=None,
+        )
         loops = [f for f in others if f is not row]
         lanes = min(up(run.size, self.chip.lanes), DIRECT_LANES)
         source, element = self.source_of(part)
@@ -181,10 +167,10 @@ class MoveKernel(NestBuilder):
         loops = [f for f in part.rows if not part.in_lanes(f)]
         source, element = self.source_of(part)
         size = a.size if a is not None else 1
-        aligned = _is_aligned(part, a, apart, chip)
+        aligned = is_aligned(part, a, apart, chip)
         # Where lanes have to be placed first, all of them are there; else they come in blocks.
-        low, _ = _lane_range(part, inner, chip)
-        height, width, take = _turned_sizes(part, self.limit, element, self.element, chip)
+        low, _ = lane_range(part, inner, chip)
+        height, width, take = turned_sizes(part, self.limit, element, self.element, chip)
         block = self.block_of("rows", height, width, element)
         narrow = self.converted_block(element, height, width)
         run = None if aligned else self.block_of("run", height, take, self.element)
@@ -198,7 +184,7 @@ class MoveKernel(NestBuilder):
             start = [*box.source_first[:-1], box.source_first[-1] if aligned else low]
             if aligned and a is not None and size > take:
                 load.append((a.source, 1, a_at))
-            self.transfer(source, block, self.first(start, load), *_rows_of(b), counts[0], lanes)
+            self.transfer(source, block, self.first(start, load), *rows_of(b), counts[0], lanes)
             self.wait(self.loads)
             here = self.narrowed(block, narrow)
             for combination in itertools.product(*(range(f.size) for f in apart)):
@@ -223,12 +209,12 @@ class MoveKernel(NestBuilder):
         chip, first = self.chip, group.parts[0]
         numbers = range(len(first.rows))
         free = [i for i in numbers if not any(part.in_lanes(part.rows[i]) for part in group.parts)]
-        row = min(free, key=lambda i: _row_cycles(first, first.rows[i], self), default=None)
+        row = min(free, key=lambda i: row_cycles(first, first.rows[i], self.element, self.chip), default=None)
         loops = [i for i in free if i != row]
         apart = [i for i in numbers if i not in free]
         width = up(self.shape[-1], chip.lanes)
         size = first.rows[row].size if row is not None else 1
-        ranges = [_lane_range(p, [*p.rows, *p.lanes], chip) for p in group.parts]
+        ranges = [lane_range(p, [*p.rows, *p.lanes], chip) for p in group.parts]
         row_bytes = width * self.element.bytes + sum(
             (high - low) * (self.source_of(p)[1].bytes + self.element.bytes)
             for p, (low, high) in zip(group.parts, ranges, strict=True)
@@ -302,149 +288,3 @@ class MoveKernel(NestBuilder):
                 shift = sum(f.target_step * v for f, v in zip(others, more, strict=True))
                 start = lane + sum(f.source_step * v for f, v in zip(others, more, strict=True))
                 self.place(rows, out, [to + shift, to_step, start, step, count])
-
-
-def groups_of(move: Move, chip: Chip, limit: int) -> tuple[Group, ...] | str:
-    """How the pieces of a move are made, or why the chip does not do it."""
-    parts: dict[object, list[Part]] = {}
-    for piece in move.pieces:
-        small = merged(squeezed(piece.box, tensor_type(piece.source.type).shape))
-        lane = len(small.shape) - 1
-        rows = tuple(f for f in small.factors if f.target != lane)
-        lanes = tuple(f for f in small.factors if f.target == lane)
-        key = (*((f.size, f.target, f.target_step) for f in rows), small.target_first[:-1])
-        parts.setdefault(key, []).append(Part(move.sources.index(piece.source), small, rows, lanes))
-    if len(move.sources) > mxu.MAX_INPUTS:
-        return f"it takes {len(move.sources)} arrays; a kernel takes {mxu.MAX_INPUTS}"
-    groups = []
-    for own in parts.values():
-        covered = sum(math.prod(f.size for f in part.lanes) for part in own)
-        if move.fill is None and covered != own[0].box.shape[-1]:
-            return "its parts do not line up"
-        way = _way(own, chip, move)
-        if way not in ("direct", "transposed", "placed"):
-            return way
-        groups.append(Group(tuple(own), way))
-    share = _share(move, len(groups), limit)
-    needed = max(_least_bytes(group, move, share, chip) for group in groups)
-    if needed > share:
-        return f"its smallest blocks take {needed} bytes of VMEM, of which they may have {share}"
-    return tuple(groups)
-
-
-def _way(parts: list[Part], chip: Chip, move: Move) -> str:
-    part, single = parts[0], len(parts) == 1
-    whole = single and sum(f.size for f in part.lanes) == part.box.shape[-1] and len(part.lanes) == 1
-    if single and _is_direct(part, chip, whole):
-        return "direct"
-    if whole and not part.in_lanes(part.lanes[0]):
-        apart = sorted((f.size for f in part.rows if part.in_lanes(f)), reverse=True)[1:]
-        if math.prod(apart) <= MOST_PLACES:
-            return "transposed"
-    places = sum(
-        math.prod(f.size for f in p.rows if p.in_lanes(f))
-        * math.prod(f.size for f in p.lanes)
-        // max((f.size for f in p.lanes if p.in_lanes(f)), default=1)
-        for p in parts
-    )
-    return "placed" if places <= MOST_PLACES else f"its lanes would be placed in {places} runs, more than {MOST_PLACES}"
-
-
-def _is_direct(part: Part, chip: Chip, whole: bool) -> bool:
-    """Lanes stay in whole registers, all of them at steps of whole registers but the last run."""
-    if not part.lanes:
-        return False
-    run = part.lanes[-1]
-    if not part.in_lanes(run) or (run.source_step, run.target_step) != (1, 1):
-        return False
-    if run.size % chip.lanes and not whole:
-        return False
-    others = (*part.rows, *part.lanes[:-1])
-    steps = [part.box.source_first[-1], part.box.target_first[-1]]
-    steps += [f.source_step for f in others if part.in_lanes(f)] + [f.target_step for f in part.lanes[:-1]]
-    return all(step % chip.lanes == 0 for step in steps)
-
-
-def _is_row(part: Part, factor: Factor) -> bool:
-    """A factor that runs along rows of both source and target."""
-    return not part.in_lanes(factor) and factor.target != len(part.box.shape) - 1
-
-
-def _row_cycles(part: Part, factor: Factor, kernel: MoveKernel) -> float:
-    """Cycles for each row of a move whose blocks have their rows along `factor`: issue and bytes, in and out."""
-    chip, element = kernel.chip, kernel.element
-    sides = (
-        (part.box.source_first, factor.source, factor.source_step, False),
-        (part.box.target_first, factor.target, factor.target_step, True),
-    )
-    cycles = 0.0
-    for first, dim, step, store in sides:
-        together = dim == len(first) - 2 and abs(step) == 1
-        words = max(1, 4 // element.bytes) if not together else 1
-        moved = chip.lanes * element.bytes * words * (2 if store and words > 1 else 1)
-        cycles += chip.dma_issue_cycles / min(factor.size, MOST_ROWS) + moved / chip.hbm_bytes_per_cycle
-    return cycles
-
-
-def _rows_of(factor: Factor) -> tuple[int, int]:
-    return factor.source, factor.source_step
-
-
-def _lane_range(part: Part, factors: Sequence[Factor], chip: Chip) -> tuple[int, int]:
-    """Whole registers of the source's lanes that a part takes from."""
-    first = part.box.source_first[-1]
-    ends = [f.source_step * (f.size - 1) for f in factors if part.in_lanes(f)]
-    low, high = first + sum(min(0, e) for e in ends), first + sum(max(0, e) for e in ends)
-    return low // chip.lanes * chip.lanes, up(high + 1, chip.lanes)
-
-
-def _share(move: Move, groups: int, limit: int) -> int:
-    """What the buffers of one group, or of the padding, may take."""
-    return limit // (groups + (move.fill is not None))
-
-
-def _is_aligned(part: Part, a: Factor | None, apart: Sequence[Factor], chip: Chip) -> bool:
-    """Whether the lanes that become rows can be loaded from where they are."""
-    run = a is None or a.source_step == 1
-    return not apart and run and part.box.source_first[-1] % chip.lanes == 0
-
-
-def _turned_sizes(part: Part, limit: int, source: ElementType, target: ElementType, chip: Chip) -> tuple[int, int, int]:
-    """Rows and lanes of the blocks that a transpose loads, and lanes that it turns: the largest that fit twice."""
-    inner = sorted((f for f in part.rows if part.in_lanes(f)), key=lambda f: f.size, reverse=True)
-    a, apart = (inner[0], inner[1:]) if inner else (None, [])
-    a_lanes, b_rows = up(a.size if a is not None else 1, chip.lanes), up(part.lanes[0].size, chip.lanes)
-    aligned = _is_aligned(part, a, apart, chip)
-    low, high = _lane_range(part, inner, chip)
-    sizes = (0, 0, 0)
-    for side in (4 * chip.lanes, 2 * chip.lanes, chip.lanes):
-        height = min(b_rows, side)
-        take = min(a_lanes, side) if aligned else a_lanes
-        width = take if aligned else high - low
-        sizes = (height, width, take)
-        if 2 * _turned_bytes(sizes, source, target) <= limit:
-            break
-    return sizes
-
-
-def _turned_bytes(sizes: tuple[int, int, int], source: ElementType, target: ElementType) -> int:
-    height, width, take = sizes
-    return height * (width * (source.bytes + target.bytes) + 2 * take * target.bytes)
-
-
-def _least_bytes(group: Group, move: Move, limit: int, chip: Chip) -> int:
-    """VMEM of the smallest blocks."""
-    out = move.target.element
-    elements = [tensor_type(source.type).element for source in move.sources]
-    part = group.parts[0]
-    if group.way == "direct":
-        lanes = min(up(part.lanes[-1].size, chip.lanes), DIRECT_LANES)
-        return 8 * lanes * (elements[part.source].bytes + out.bytes)
-    if group.way == "transposed":
-        sizes = _turned_sizes(part, limit, elements[part.source], out, chip)
-        return _turned_bytes(sizes, elements[part.source], out)
-    total = up(part.box.shape[-1], chip.lanes) * out.bytes
-    for own in group.parts:
-        low, high = _lane_range(own, [*own.rows, *own.lanes], chip)
-        total += (high - low) * (elements[own.source].bytes + out.bytes)
-    return 8 * total

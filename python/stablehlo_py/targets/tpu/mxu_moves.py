@@ -14,7 +14,8 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.box import Factor, same_tiles
 from stablehlo_py.targets.tpu.index_kernel import INDEXED, IndexKernel, unmapped
-from stablehlo_py.targets.tpu.move_kernel import Group, MoveKernel, groups_of
+from stablehlo_py.targets.tpu.move_groups import Group, groups_of
+from stablehlo_py.targets.tpu.move_kernel import MoveKernel
 from stablehlo_py.targets.tpu.moves import MOVES, Move, move_of
 
 CONSTANT, FREE = "it moves a constant", "it moves nothing"
