@@ -31,6 +31,11 @@ CASES = {
     "strided": ((2, 21, 19, 16), (3, 3, 16, 20), {"dimension_numbers": LAST, "window_strides": (2, 3)}),
     "dilated": ((1, 21, 19, 16), (3, 3, 16, 20), {"dimension_numbers": LAST, "rhs_dilation": (2, 3)}),
     "transposed": ((1, 9, 11, 16), (3, 4, 16, 20), {"dimension_numbers": LAST, "lhs_dilation": (2, 3)}),
+    "transposed, first": (
+        (1, 8, 9, 11),
+        (12, 8, 3, 4),
+        {"dimension_numbers": FIRST, "lhs_dilation": (1, 2), "rhs_dilation": (1, 2)},
+    ),
     "one tap": ((2, 30, 9, 11), (20, 30, 1, 1), {"dimension_numbers": FIRST, "window_strides": (2, 1)}),
     "line": ((2, 30, 50), (20, 30, 5), {"dimension_numbers": ("NCH", "OIH", "NCH")}),
     "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),

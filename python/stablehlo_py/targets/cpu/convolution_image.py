@@ -148,7 +148,7 @@ class PaddedImage:
         vectors, work = Vectors(stored, lanes * form.group), Vectors(self.element, lanes)
         if count == 0:
             return
-        if lanes == 1 and form.group == 1:
+        if lanes == 1 and stored == self.element:
             nest.store(nest.load(self.source, [source]), self.buffer, [target])
             return
 
