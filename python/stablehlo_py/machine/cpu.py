@@ -20,6 +20,7 @@ class Cpu:
     l2: int = 1 << 20
     bf16_dot: bool = False  # vdpbf16ps
     int8_dot: bool = False  # vpdpbusd and vpdpwssd on whole registers
+    masks: bool = False  # loads and stores of some lanes, for elements of every size
 
     def lanes(self, element_bytes: int) -> int:
         """Elements in one vector register."""
@@ -30,7 +31,13 @@ def cpu_of(features: str) -> Cpu:
     """The CPU that LLVM's feature string describes; AArch64 has none of these names and 128-bit vectors."""
     has = {name[1:] for name in features.split(",") if name.startswith("+")}
     if "avx512f" in has and "avx512vl" in has:
-        return Cpu(64, 32, bf16_dot="avx512bf16" in has, int8_dot="avx512vnni" in has)
+        return Cpu(
+            64,
+            32,
+            bf16_dot="avx512bf16" in has,
+            int8_dot="avx512vnni" in has,
+            masks="avx512bw" in has,
+        )
     if "avx2" in has:
         return Cpu(32, 16)
     return Cpu(16, 32 if "neon" in has else 16)

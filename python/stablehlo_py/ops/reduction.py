@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.core.types import ElementType, TensorType
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.mlir import ir, tensor
-from stablehlo_py.ops import build
+from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, converted
 
@@ -21,21 +22,35 @@ def lower_reduce(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
     loop is parallel and contiguous. Floats below 32 bits are accumulated in f32 and rounded once at the end.
     """
     inputs, inits = operands[: len(operands) // 2], operands[len(operands) // 2 :]
-    rank, reduced = inputs[0].rank, op.ints("dimensions")
-    kept = [d for d in range(rank) if d not in reduced]
-    shape = tuple(inputs[0].shape[d] for d in kept)
-    starts = [accumulators(init, shape) for init in inits]
+    reduced = op.ints("dimensions")
+    runs = _runs([d in reduced for d in range(inputs[0].rank)])
+    extents = [math.prod(inputs[0].shape[d] for d in run) for run in runs]
+    kept = [i for i, run in enumerate(runs) if run[0] not in reduced]
+    starts = [accumulators(init, [extents[i] for i in kept]) for init in inits]
     if inputs[0].type.size == 0:
         totals = starts
     else:
         totals = build.generic(
-            inputs,
+            [layout.reshape(x, extents) for x in inputs],
             starts,
             lambda *scalars: apply_wide(op, 0, [*scalars[len(inputs) :], *scalars[: len(inputs)]]),
-            maps=[build.identity_map(rank)] * len(inputs) + [build.dims_map(rank, kept)] * len(inputs),
-            iterators=[PARALLEL if d in kept else REDUCTION for d in range(rank)],
+            maps=[build.identity_map(len(runs))] * len(inputs) + [build.dims_map(len(runs), kept)] * len(inputs),
+            iterators=[PARALLEL if i in kept else REDUCTION for i in range(len(runs))],
         )
-    return tuple(converted(total, ty.element) for total, ty in zip(totals, op.types, strict=True))
+    return tuple(
+        layout.reshape(converted(total, ty.element), ty.shape) for total, ty in zip(totals, op.types, strict=True)
+    )
+
+
+def _runs(kinds: Sequence[bool]) -> list[list[int]]:
+    """Neighbouring dimensions of one kind, which are one loop."""
+    runs: list[list[int]] = []
+    for d, kind in enumerate(kinds):
+        if runs and kinds[d - 1] == kind:
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+    return runs
 
 
 def accumulators(init: Tensor, shape: Sequence[int]) -> Tensor:

@@ -11,7 +11,9 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, SETUP, i64
+from stablehlo_py.transforms.kernel_parallel import COLUMNS, EXTENT, RANGE, SETUP, i64
+
+LEAST_COLUMNS = 512  # fewer are a few lines of each row, too little to split
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class KernelMarkParallel(Pass):
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes and RANGE not in function.operation.attributes:
                 extent = common_extent(function.operation)
+                if extent is None:
+                    extent = common_columns(function.operation)
+                    if extent is not None:
+                        function.operation.attributes[COLUMNS] = ir.UnitAttr.get()
                 if extent is not None:
                     function.operation.attributes[EXTENT] = i64(extent)
 
@@ -55,6 +61,46 @@ def common_extent(function: ir.Operation) -> int | None:
         if buffer.owner.operation.name != "memref.alloc" and buffer.owner.operation.name != "memref.alloca":
             return None  # a view: another name may reach the same memory
     return extents.pop()
+
+
+def common_columns(function: ir.Operation) -> int | None:
+    """The extent of the innermost loop that all linalg ops of a kernel share where all write one row of results.
+
+    So do reductions of the leading dimensions: each column is computed apart from the others.
+    """
+    operations = [o.operation for o in function.regions[0].blocks[0].operations]
+    loops = [o for o in operations if o.name.startswith("linalg.")]
+    if not loops or any(o not in loops and not o.name.startswith(SETUP) for o in operations):
+        return None
+    if len(loops) < 2 or any(o.name.startswith("memref.alloc") for o in operations):
+        return None
+    written = {buffer for op in loops for buffer in list(op.operands) if _writes(op, buffer)}
+    extents = {_row_extent(op, written) for op in loops}
+    extent = extents.pop()
+    return extent if not extents and extent is not None and extent >= LEAST_COLUMNS else None
+
+
+def _row_extent(op: ir.Operation, written: set[ir.Value]) -> int | None:
+    """The extent of the innermost loop, if that is parallel and all that is written is used at its place only."""
+    if op.name == "linalg.fill":
+        shape = ir.MemRefType(op.operands[1].type).shape
+        return shape[0] if len(shape) == 1 else None
+    if op.name != "linalg.generic":
+        return None
+    maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    last = maps[0].n_dims - 1
+    iterators = ir.ArrayAttr(op.attributes["iterator_types"])
+    if last < 0 or "parallel" not in str(iterators[last]) or any("parallel" in str(i) for i in list(iterators)[:last]):
+        return None
+    extent = None
+    for buffer, places in zip(op.operands, maps, strict=True):
+        at = list(places.results)
+        columns = len(at) == 1 and isinstance(at[0], ir.AffineDimExpr) and at[0].position == last
+        if buffer in written:
+            if not columns:
+                return None
+            extent = ir.MemRefType(buffer.type).shape[0]
+    return extent
 
 
 def _outer_extent(op: ir.Operation) -> int | None:

@@ -17,6 +17,7 @@ from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 EXTENT = "kernel.extent"  # how many steps the outermost loops of a splittable kernel have
+COLUMNS = "kernel.columns"  # the independent steps are those of the innermost loops
 WORK = "kernel.work"  # innermost loop steps of the whole kernel, roughly: what decides whether splitting pays
 RANGE = "kernel.range"  # marks a kernel whose last two arguments are begin and end already
 SETUP = (
@@ -81,6 +82,9 @@ def split(function: ir.Operation) -> None:
         if EXTENT in function.attributes:
             del function.attributes[EXTENT]
         return
+    if COLUMNS in function.attributes:
+        del function.attributes[COLUMNS]
+        loops = [_innermost(loop) for loop in loops]
     steps = {_trip_count(loop) for loop in loops}
     marked = EXTENT in function.attributes or all(PARALLEL_LOOP in loop.attributes for loop in loops)
     if not marked or len(steps) != 1 or None in steps:
@@ -102,6 +106,15 @@ def split(function: ir.Operation) -> None:
         loop.operands[0], loop.operands[1] = low, high
     set_inputs(function)
     function.attributes[EXTENT] = i64(extent)
+
+
+def _innermost(loop: ir.Operation) -> ir.Operation:
+    """The loop inside a loop inside ..., as far as there is just one."""
+    while True:
+        inside = [o.operation for o in loop.regions[0].blocks[0].operations if len(o.operation.regions)]
+        if len(inside) != 1 or inside[0].name != "scf.for":
+            return loop
+        loop = inside[0]
 
 
 def _trip_count(loop: ir.Operation) -> int | None:

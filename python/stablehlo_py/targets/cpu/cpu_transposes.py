@@ -20,11 +20,11 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, scf, vector
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
-from stablehlo_py.targets.cpu.streaming import Address, stream_end, streams
+from stablehlo_py.targets.cpu.innermost import is_plain
+from stablehlo_py.targets.cpu.streaming import LINE, Address, stream_end, streams
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
-LINE = 64  # bytes
 LEAST_BYTES = 1 << 12  # below, everything is in the first cache anyway
 LEAST_BLOCK = 4  # rows; fewer are not worth shuffles
 PANEL = 256  # bytes written along each row of the result: runs of lines cost less than single ones, far apart
@@ -155,20 +155,13 @@ def _clipped(number: ir.Value, size: int, extent: int) -> ir.Value:
 def _block_rows(of: Transposition, cpu: Cpu) -> int:
     """The rows and columns of a block in registers; 1 where the dimensions or the elements do not suit one."""
     size = element_bytes(of.element)
-    if size > 8 or not all(_is_plain(v) for v in (of.source, of.target)):
+    if size > 8 or not all(is_plain(v) for v in (of.source, of.target)):
         return 1
     # a block of bytes is one of 16-byte vectors, which every shuffle suits
     most = min(cpu.lanes(size), cpu.registers) if size > 1 else 16
     while most > min(of.shape[-1], of.shape[of.source_dims[-1]]):
         most //= 2
     return most if most >= LEAST_BLOCK else 1
-
-
-def _is_plain(buffer: ir.Value) -> bool:
-    """Row-major from its first element on."""
-    ty = ir.MemRefType(buffer.type)
-    strides, offset = ty.get_strides_and_offset()
-    return offset == 0 and all(stride == math.prod(ty.shape[d + 1 :]) for d, stride in enumerate(strides))
 
 
 def _nest(dims: Sequence[int], shape: Sequence[int], indices: list[int | ir.Value], then: Callable[[], None]) -> None:

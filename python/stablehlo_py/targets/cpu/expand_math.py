@@ -25,7 +25,8 @@ class ExpandMath(Pass):
     features: str = ""
 
     def run(self, op: ir.Operation) -> None:
-        arithmetic = Arithmetic(fma=has_fma(features_of(op, self.features)))
+        features = features_of(op, self.features)
+        arithmetic = Arithmetic(fma=has_fma(features), ldexp="+avx512dq" in features.split(","))
         found: list[tuple[ir.Operation, Function]] = []
 
         def visit(inner: ir.Operation) -> ir.WalkResult:

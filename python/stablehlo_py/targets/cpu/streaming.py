@@ -15,16 +15,17 @@ from stablehlo_py.mlir import arith, ir, llvm, memref
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
+LINE = 64  # bytes of a cache line
 CACHE_BYTES = 32 << 20  # of the last cache; of a kernel's buffers in all, from which it streams its results
 LEAST_STREAM = 8 << 20  # bytes of a result
 
 
 def streams(target: ir.Value, cpu: Cpu) -> bool:
     """Whether a kernel's result that the kernel only writes is to go past the caches (x86 with AVX)."""
-    if cpu.vector_bytes < 32 or not isinstance(target.owner, ir.Block) or _bytes(target) < LEAST_STREAM:
+    if cpu.vector_bytes < 32 or not isinstance(target.owner, ir.Block) or buffer_bytes(target) < LEAST_STREAM:
         return False
     buffers = [a for a in target.owner.arguments if isinstance(a.type, ir.MemRefType)]
-    return sum(_bytes(b) for b in buffers) >= CACHE_BYTES
+    return sum(buffer_bytes(b) for b in buffers) >= CACHE_BYTES
 
 
 def stream_end() -> None:
@@ -32,7 +33,8 @@ def stream_end() -> None:
     llvm.call_intrinsic(None, "llvm.x86.sse.sfence", [], [], [])
 
 
-def _bytes(buffer: ir.Value) -> int:
+def buffer_bytes(buffer: ir.Value) -> int:
+    """Bytes of a buffer; 0 where that is unknown."""
     ty = ir.MemRefType(buffer.type)
     return math.prod(ty.shape) * element_bytes(ty.element_type) if ty.has_static_shape else 0
 
@@ -77,6 +79,10 @@ class Address:
         # without the attribute where it is not meant: false would set it too
         past = {"nontemporal": True} if streaming else {}
         llvm.store(value, self._pointer(offset), alignment=whole if streaming else self.size, **past)
+
+    def prefetch(self, offset: int) -> None:
+        """Ask for the line so many bytes behind, which need not exist."""
+        llvm.intr_prefetch(self._pointer(offset), 0, 3, 1)
 
     def _pointer(self, offset: int) -> ir.Value:
         place = arith.addi(self.start, arith.constant(_i64(), offset)) if offset else self.start

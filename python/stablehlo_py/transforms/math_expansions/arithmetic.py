@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stablehlo_py.mlir import arith, ir, math
+from stablehlo_py.mlir import arith, ir, llvm, math
 from stablehlo_py.ops.expression import Num, where
 
 INFINITY, NAN = float("inf"), float("nan")
+LDEXP = "llvm.ldexp"
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,13 @@ def format_of(x: Num) -> Format:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How products are added. fma: the target has a fused multiply-add; without one, exact products are split."""
+    """What the target has instructions for.
+
+    fma: a fused multiply-add; without one, exact products are split. ldexp: the product with a power of two.
+    """
 
     fma: bool
+    ldexp: bool = False
 
     def multiply_add(self, x: Num, y: Num | float, z: Num | float) -> Num:
         """x y + z, rounded once where the target can."""
@@ -73,6 +78,15 @@ class Arithmetic:
         # Dekker: halves of the significands multiply exactly
         (a, b), (c, d) = _halves(x), _halves(y)
         return high, b * d - (((high - a * c) - b * c) - a * d)
+
+    def scale(self, x: Num, n: Whole, offset: int = 0) -> Num:
+        """x 2^(n + offset): rounded once where the result is subnormal, infinite where it overflows."""
+        f = format_of(x)
+        if self.ldexp:
+            power = n.shifted - (f.magic_bits - offset)
+            return Num(llvm.call_intrinsic(x.type, LDEXP, [x.value, power.value], [], []))
+        half = n.shifted >> 1  # two steps, as 2^n alone may be out of range; the bits above n are lost in them
+        return x * power_of_two(half, x) * power_of_two(n.shifted - half, x, offset)
 
 
 def _halves(x: Num) -> tuple[Num, Num]:
@@ -121,14 +135,6 @@ def power_of_two(n: Num, like: Num, offset: int = 0) -> Num:
     """2^(n + offset) for an integer whose low bits count, such as `Whole.shifted`; no subnormals."""
     f = format_of(like)
     return ((n + (f.bias + offset)) << f.fraction).as_float()
-
-
-def scale(x: Num, n: Whole, offset: int = 0) -> Num:
-    """x 2^(n + offset) in two steps: rounded once where the result is subnormal, infinite where it overflows."""
-    f = format_of(x)
-    half = (n.value * 0.5 + f.magic).bits
-    rest = n.shifted - half
-    return x * power_of_two(half, x) * power_of_two(rest, x, offset)
 
 
 def clamp(x: Num, low: float | None, high: float | None) -> Num:

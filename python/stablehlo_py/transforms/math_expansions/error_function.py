@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stablehlo_py.ops.expression import Num, where
-from stablehlo_py.transforms.math_expansions.arithmetic import F64, Arithmetic, clamp, format_of, scale
+from stablehlo_py.transforms.math_expansions.arithmetic import F64, Arithmetic, clamp, format_of
 from stablehlo_py.transforms.math_expansions.coefficients import (
     ERF_32,
     ERF_32_TAIL,
@@ -54,4 +54,4 @@ def _erfc_positive(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
     square, lost = m.product(x, x)
     n, r = reduce_exp(m, -square)
     power = expm1_of_rest(m, r - lost) + 1.0
-    return scale(power * slow, n)
+    return m.scale(power * slow, n)

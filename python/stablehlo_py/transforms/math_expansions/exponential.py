@@ -11,7 +11,6 @@ from stablehlo_py.transforms.math_expansions.arithmetic import (
     format_of,
     nearest,
     power_of_two,
-    scale,
 )
 from stablehlo_py.transforms.math_expansions.coefficients import EXP_32, EXP_64, EXP_64_SHORT
 
@@ -52,7 +51,7 @@ def _scaled_expm1(m: Arithmetic, power: Num, r: Num, one: float) -> Num:
 
 def exp(m: Arithmetic, x: Num) -> Num:
     n, r = reduce_exp(m, clamp(x, *(_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)))
-    return scale(expm1_of_rest(m, r) + 1.0, n)
+    return m.scale(expm1_of_rest(m, r) + 1.0, n)
 
 
 def exp_normal(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
@@ -65,7 +64,7 @@ def exp2(m: Arithmetic, x: Num) -> Num:
     f = format_of(x)
     x = clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2))
     n = nearest(m, x, 1.0)
-    return scale(expm1_of_rest(m, (x - n.value) * LN2) + 1.0, n)
+    return m.scale(expm1_of_rest(m, (x - n.value) * LN2) + 1.0, n)
 
 
 def expm1(m: Arithmetic, x: Num) -> Num:
@@ -93,7 +92,7 @@ def tanh(m: Arithmetic, x: Num) -> Num:
 def _half_exp(m: Arithmetic, x: Num) -> Num:
     """exp(x) / 2, which may be finite where exp(x) is not."""
     n, r = reduce_exp(m, clamp(x, None, _SINH_RANGE))
-    return scale(expm1_of_rest(m, r) + 1.0, n, -1)
+    return m.scale(expm1_of_rest(m, r) + 1.0, n, -1)
 
 
 def _sinh(m: Arithmetic, x: Num) -> Num:

@@ -18,7 +18,6 @@ from stablehlo_py.transforms.math_expansions.arithmetic import (
     nearest,
     power_of_two,
     rounded,
-    scale,
     two_sum,
 )
 from stablehlo_py.transforms.math_expansions.coefficients import CBRT, LOG_64
@@ -83,7 +82,7 @@ def _pow_exact(m: Arithmetic, size: Num, y: Num) -> Num:
     lost = m.multiply_add(low, y, lost)
     lost = where(abs(exponent) < _POW_RANGE_64, lost, 0.0)
     n, r = reduce_exp(m, clamp(exponent, -_POW_RANGE_64, _POW_RANGE_64))
-    return scale(expm1_of_rest(m, r + lost) + 1.0, n)
+    return m.scale(expm1_of_rest(m, r + lost) + 1.0, n)
 
 
 def _log_in_two(m: Arithmetic, x: Num) -> tuple[Num, Num]:

@@ -1,0 +1,226 @@
+"""What an innermost loop does, as far as vectors are concerned: each value is uniform, linear or one a step.
+
+uniform: the same in every step. linear: an index that grows by one each step. Everything else is computed from the
+step's own elements, which must stand side by side in memory. What does not fit is no `Innermost`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.math_expansions.arithmetic import LDEXP
+
+# Ops of arith and math that have the same meaning lane by lane, and instructions for it.
+_SCALAR_ARITH = frozenset({"arith.constant", "arith.addui_extended", "arith.mului_extended", "arith.mulsi_extended"})
+_LANE_MATH = frozenset(
+    f"math.{name}"
+    for name in ("absf", "absi", "ceil", "copysign", "ctpop", "floor", "fma", "roundeven", "sqrt", "trunc", "isnan")
+)
+DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi"))
+# Reductions whose order is free: exact ones always, sums and products of floats where they are marked.
+EXACT = frozenset(
+    f"arith.{name}"
+    for name in (["addi", "muli", "andi", "ori", "xori", "maxsi", "maxui", "minsi", "minui", "maximumf", "minimumf"])
+)
+_REASSOCIABLE = ("arith.addf", "arith.mulf")
+VIEWS = frozenset(
+    f"memref.{name}"
+    for name in ["reinterpret_cast", "collapse_shape", "expand_shape", "subview", "cast", "extract_strided_metadata"]
+)
+
+
+class _DoesNotFit(Exception):
+    """The loop does something that vectors cannot."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """carried = op(carried, element), in either order of the operands."""
+
+    op: ir.Operation
+    carried: ir.Value
+    element: ir.Value
+
+
+@dataclass
+class Innermost:
+    """A loop without loops inside. uniform, linear: the values of the body that are so; lanes: its ops by the step."""
+
+    op: ir.Operation
+    uniform: list[ir.Operation] = field(default_factory=list)
+    linear: set[ir.Value] = field(default_factory=set)
+    varying: set[ir.Value] = field(default_factory=set)
+    body: list[ir.Operation] = field(default_factory=list)  # all but the uniform ops and the yield, in order
+    reductions: list[Reduction] = field(default_factory=list)
+    sizes: set[int] = field(default_factory=set)  # bytes of the elements it handles
+    work: int = 0  # ops by lane in one step
+
+    @property
+    def variable(self) -> ir.Value:
+        return self.op.regions[0].blocks[0].arguments[0]
+
+    def is_uniform(self, value: ir.Value) -> bool:
+        return value not in self.varying and value not in self.linear
+
+
+def innermost(op: ir.Operation) -> Innermost | None:
+    """The loop as above; None when it does not fit. op: an scf.for without loops inside."""
+    loop = Innermost(op)
+    block = op.regions[0].blocks[0]
+    loop.linear.add(block.arguments[0])
+    loop.varying.update(list(block.arguments)[1:])
+    operations = [o.operation for o in block.operations]
+    try:
+        _find_reductions(loop, operations[-1])
+        for inner in operations[:-1]:
+            _classify(loop, inner)
+        _check_memory(loop)
+    except _DoesNotFit:
+        return None
+    return loop
+
+
+def _find_reductions(loop: Innermost, terminator: ir.Operation) -> None:
+    carried = list(loop.op.regions[0].blocks[0].arguments)[1:]
+    for argument, result in zip(carried, terminator.operands, strict=True):
+        uses = [use.owner.operation for use in argument.uses]
+        if len(uses) != 1 or isinstance(result.owner, ir.Block) or result.owner.operation != uses[0]:
+            raise _DoesNotFit
+        op = uses[0]
+        if len(list(result.uses)) != 1 or not _order_is_free(op):
+            raise _DoesNotFit
+        lhs, rhs = op.operands
+        loop.reductions.append(Reduction(op, argument, rhs if lhs == argument else lhs))
+
+
+def _order_is_free(op: ir.Operation) -> bool:
+    if op.name in EXACT:
+        return True
+    return op.name in _REASSOCIABLE and "reassoc" in str(op.attributes["fastmath"])
+
+
+def _classify(loop: Innermost, op: ir.Operation) -> None:
+    if len(op.regions):
+        raise _DoesNotFit
+    if op.name == "memref.store":
+        _contiguous(loop, op.operands[1], list(op.operands)[2:])
+        loop.body.append(op)
+        return
+    if all(loop.is_uniform(v) for v in op.operands):
+        if op.name in DIVISIONS or not op.name.startswith(("arith.", "math.", "affine.", "memref.load")):
+            raise _DoesNotFit
+        loop.uniform.append(op)
+        return
+    if op.name == "memref.load":
+        _contiguous(loop, op.operands[0], list(op.operands)[1:])
+        loop.sizes.add(element_bytes(op.results[0].type))
+    elif _is_linear(loop, op):
+        loop.linear.add(op.results[0])
+        loop.body.append(op)
+        return
+    elif not _has_lanes(loop, op):
+        raise _DoesNotFit
+    loop.work += 1
+    loop.varying.add(op.results[0])
+    loop.body.append(op)
+
+
+def _is_linear(loop: Innermost, op: ir.Operation) -> bool:
+    """A linear index moved by a uniform one."""
+    if len(op.results) != 1 or not isinstance(op.results[0].type, ir.IndexType):
+        return False
+    linear = [v for v in op.operands if v in loop.linear]
+    if len(linear) != 1 or not all(v in loop.linear or loop.is_uniform(v) for v in op.operands):
+        return False
+    if op.name == "arith.addi":
+        return True
+    if op.name == "arith.subi":
+        return op.operands[0] in loop.linear
+    if op.name != "affine.apply":
+        return False
+    affine_map = ir.AffineMapAttr(op.attributes["map"]).value
+    expression = affine_map.results[0]
+    place = list(op.operands).index(linear[0])
+    own = (
+        ir.AffineExpr.get_dim(place)
+        if place < affine_map.n_dims
+        else ir.AffineExpr.get_symbol(place - affine_map.n_dims)
+    )
+    if expression == own:
+        return True
+    if not isinstance(expression, ir.AffineAddExpr):
+        return False
+    sides = [ir.AffineAddExpr(expression).lhs, ir.AffineAddExpr(expression).rhs]
+    others = [side for side in sides if side != own]
+    plain = (ir.AffineDimExpr, ir.AffineSymbolExpr, ir.AffineConstantExpr)
+    return len(others) == 1 and isinstance(others[0], plain)
+
+
+def _has_lanes(loop: Innermost, op: ir.Operation) -> bool:
+    """Whether an op can be done lane by lane; notes the size of what it makes."""
+    if len(op.results) != 1:
+        return False
+    if op.name in DIVISIONS and not _is_constant(op.operands[1]):
+        return False
+    intrinsic = op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
+    if not intrinsic and op.name not in _LANE_MATH and (not op.name.startswith("arith.") or op.name in _SCALAR_ARITH):
+        return False
+    for value in (*op.operands, op.results[0]):
+        if not isinstance(value.type, ir.IntegerType | ir.FloatType | ir.IndexType):
+            return False
+    ty = op.results[0].type
+    if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ir.IntegerType(ty).width == 1):
+        loop.sizes.add(element_bytes(ty))
+    return True
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "arith.constant"
+
+
+def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> None:
+    """Raise unless a step reads or writes the element behind that of the step before."""
+    ty = ir.MemRefType(buffer.type)
+    if not isinstance(ty.element_type, ir.IntegerType | ir.FloatType) or not loop.is_uniform(buffer):
+        raise _DoesNotFit
+    if isinstance(ty.element_type, ir.IntegerType) and ir.IntegerType(ty.element_type).width % 8:
+        raise _DoesNotFit
+    strides, _ = ty.get_strides_and_offset()
+    loop.sizes.add(element_bytes(ty.element_type))
+    if not indices or strides[-1] != 1 or indices[-1] not in loop.linear:
+        raise _DoesNotFit
+    if not all(loop.is_uniform(i) for i in indices[:-1]):
+        raise _DoesNotFit
+
+
+def is_plain(buffer: ir.Value) -> bool:
+    """Row-major from its first element on."""
+    ty = ir.MemRefType(buffer.type)
+    strides, offset = ty.get_strides_and_offset()
+    return offset == 0 and all(stride == math.prod(ty.shape[d + 1 :]) for d, stride in enumerate(strides))
+
+
+def _check_memory(loop: Innermost) -> None:
+    """What is written is read in the same step at most: no step sees what another wrote."""
+    stored: dict[ir.Value, tuple[ir.Value, list[ir.Value]]] = {}
+    for op in loop.body:
+        if op.name == "memref.store":
+            base = base_of(op.operands[1])
+            if base in stored:
+                raise _DoesNotFit
+            stored[base] = (op.operands[1], list(op.operands)[2:])
+    for op in (*loop.body, *loop.uniform):
+        if op.name == "memref.load":
+            place = stored.get(base_of(op.operands[0]))
+            if place is not None and place != (op.operands[0], list(op.operands)[1:]):
+                raise _DoesNotFit
+
+
+def base_of(buffer: ir.Value) -> ir.Value:
+    """The buffer that a view is a view of."""
+    while not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in VIEWS:
+        buffer = buffer.owner.operation.operands[0]
+    return buffer

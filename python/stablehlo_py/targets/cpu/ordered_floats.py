@@ -1,0 +1,80 @@
+"""The largest or smallest of many floats by integers in the same order.
+
+maximum and minimum propagate NaN and tell -0 from 0, for which x86 needs seven instructions an element. Integers that
+stand in the order of the floats, with all NaN beyond the end that is asked for, need four and only one of them waits
+for the element before:
+
+    key(x) = bits ^ (bits >> 31 & 0x7fffffff), minus the key of the first float of the order, unsigned
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.transforms.kernel_scratch import element_bytes
+
+
+@dataclass(frozen=True)
+class Order:
+    """largest: whether the largest is asked for, and NaN counts as larger than all; else as smaller."""
+
+    float_type: ir.Type
+    largest: bool
+
+    @property
+    def width(self) -> int:
+        return 8 * element_bytes(self.float_type)
+
+    @property
+    def integer(self) -> ir.Type:
+        return ir.IntegerType.get_signless(self.width)
+
+    @property
+    def neutral(self) -> int:
+        """The key of -inf, or of inf."""
+        return 0 if self.largest else -1
+
+    @property
+    def _first(self) -> int:
+        """Where the order starts: -inf where the largest is asked for, else the NaN behind inf."""
+        infinity = 0x7F800000 if self.width == 32 else 0x7FF0000000000000
+        return -infinity - 1 if self.largest else infinity + 1
+
+    def keys_of(self, floats: ir.Value) -> ir.Value:
+        bits = self._flipped(arith.bitcast(_like(floats.type, self.integer), floats))
+        return arith.subi(bits, _constant(bits.type, self._first))
+
+    def join_keys(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return (arith.maxui if self.largest else arith.minui)(a, b)
+
+    def float_of(self, key: ir.Value) -> ir.Value:
+        bits = self._flipped(arith.addi(key, _constant(key.type, self._first)))
+        return arith.bitcast(_like(key.type, self.float_type), bits)
+
+    def _flipped(self, bits: ir.Value) -> ir.Value:
+        """Negative floats count down as integers: their bits but the sign, inverted; its own inverse."""
+        negative = arith.shrsi(bits, _constant(bits.type, self.width - 1))
+        return arith.xori(bits, arith.andi(negative, _constant(bits.type, (1 << (self.width - 1)) - 1)))
+
+
+def order_of(op: ir.Operation, cpu: Cpu) -> Order | None:
+    """The order by which a maximum or minimum of many can go, where the target has integer maxima of its width."""
+    if op.name not in ("arith.maximumf", "arith.minimumf"):
+        return None
+    ty = op.results[0].type
+    if not isinstance(ty, ir.F32Type) and not (isinstance(ty, ir.F64Type) and cpu.masks):
+        return None
+    return Order(ty, op.name == "arith.maximumf")
+
+
+def _like(shape: ir.Type, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get(ir.VectorType(shape).shape, element) if isinstance(shape, ir.VectorType) else element
+
+
+def _constant(ty: ir.Type, value: int) -> ir.Value:
+    if not isinstance(ty, ir.VectorType):
+        return arith.constant(ty, value)
+    splat = ir.DenseElementsAttr.get_splat(ty, ir.IntegerAttr.get(ir.VectorType(ty).element_type, value))
+    return arith.ConstantOp(ty, splat).result

@@ -1,0 +1,149 @@
+// RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx512f,+avx512vl,+avx512bw})' | FileCheck %s
+// RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx2})' | FileCheck %s --check-prefix=AVX2
+
+// 100 = 64 + 36: four vectors at once, then three with a mask; without masks the rest is the loop as it was.
+// CHECK-LABEL: func.func @elementwise
+// CHECK-SAME: kernel.vectors
+// CHECK: scf.for {{.*}} step %c64
+// CHECK-COUNT-4: arith.addf {{.*}} vector<16xf32>
+// CHECK: scf.for {{.*}} step %c16
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+// AVX2-LABEL: func.func @elementwise
+// AVX2: scf.for {{.*}} step %c32
+// AVX2-COUNT-4: arith.addf {{.*}} vector<8xf32>
+// AVX2: scf.for {{.*}} step %c1
+// AVX2: memref.load
+func.func @elementwise(%x: memref<100xf32>, %y: memref<100xf32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  scf.for %i = %c0 to %c100 step %c1 {
+    %a = memref.load %x[%i] : memref<100xf32>
+    %b = arith.addf %a, %a : f32
+    memref.store %b, %y[%i] : memref<100xf32>
+  }
+  return
+}
+
+// -----
+
+// A sum that may be put in another order has four partial sums a lane; one that may not stays as it is.
+// CHECK-LABEL: func.func @sum
+// CHECK: %[[P:.*]]:4 = scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK: %[[A:.*]] = arith.addf %[[P]]#0, %[[P]]#1
+// CHECK: %[[B:.*]] = arith.addf %[[P]]#2, %[[P]]#3
+// CHECK: arith.addf %[[A]], %[[B]]
+// CHECK: vector.shuffle
+// CHECK: vector.extract
+// AVX2-LABEL: func.func @sum
+func.func @sum(%x: memref<128xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  %s = scf.for %i = %c0 to %c128 step %c1 iter_args(%acc = %zero) -> f32 {
+    %a = memref.load %x[%i] : memref<128xf32>
+    %b = arith.addf %acc, %a fastmath<reassoc> : f32
+    scf.yield %b : f32
+  }
+  memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @in_order
+// CHECK-NOT: vector
+// CHECK: return
+func.func @in_order(%x: memref<128xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  %s = scf.for %i = %c0 to %c128 step %c1 iter_args(%acc = %zero) -> f32 {
+    %a = memref.load %x[%i] : memref<128xf32>
+    %b = arith.addf %acc, %a : f32
+    scf.yield %b : f32
+  }
+  memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}
+
+// -----
+
+// A step that reads what the step before it wrote.
+// CHECK-LABEL: func.func @recurrence
+// CHECK-NOT: vector
+// CHECK: return
+func.func @recurrence(%x: memref<129xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  scf.for %i = %c0 to %c128 step %c1 {
+    %a = memref.load %x[%i] : memref<129xf32>
+    %j = arith.addi %i, %c1 : index
+    memref.store %a, %x[%j] : memref<129xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @strided
+// CHECK-NOT: vector
+// CHECK: return
+func.func @strided(%x: memref<128x4xf32>, %y: memref<128xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  scf.for %i = %c0 to %c128 step %c1 {
+    %a = memref.load %x[%i, %c1] : memref<128x4xf32>
+    memref.store %a, %y[%i] : memref<128xf32>
+  }
+  return
+}
+
+// -----
+
+// Eight rows at once: the sums are loaded and stored once for all of them, and added in the order of the rows.
+// CHECK-LABEL: func.func @columns
+// CHECK: scf.for {{.*}} step %c8
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = vector.load %arg1
+// CHECK: arith.addf %[[S]],
+// CHECK-COUNT-7: arith.addf
+// CHECK: vector.store
+// CHECK: scf.for {{.*}} step %c1
+func.func @columns(%x: memref<20x64xf32>, %y: memref<64xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c20 = arith.constant 20 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c20 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<20x64xf32>
+      %s = memref.load %y[%j] : memref<64xf32>
+      %b = arith.addf %s, %a : f32
+      memref.store %b, %y[%j] : memref<64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The largest float by integers in the same order.
+// CHECK-LABEL: func.func @largest
+// CHECK: arith.maxui {{.*}} vector<16xi32>
+// CHECK-NOT: arith.maximumf {{.*}} vector
+// CHECK: arith.maximumf {{.*}} f32
+func.func @largest(%x: memref<64xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %least = arith.constant 0xFF800000 : f32
+  %s = scf.for %i = %c0 to %c64 step %c1 iter_args(%acc = %least) -> f32 {
+    %a = memref.load %x[%i] : memref<64xf32>
+    %b = arith.maximumf %acc, %a : f32
+    scf.yield %b : f32
+  }
+  memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}
