@@ -111,17 +111,27 @@ func.func @strided(%x: memref<128x4xf32>, %y: memref<128xf32>) attributes {kerne
 // CHECK-COUNT-7: arith.addf
 // CHECK: vector.store
 // CHECK: scf.for {{.*}} step %c1
-func.func @columns(%x: memref<20x64xf32>, %y: memref<64xf32>) attributes {kernel = "single"} {
+// Without masks, the elements that are left are done row by row.
+// AVX2-LABEL: func.func @columns
+// AVX2: scf.for %[[I:.*]] = {{.*}} step %c8
+// AVX2: %[[NEXT:.*]] = arith.addi %[[I]], %c1
+// AVX2: scf.for {{.*}} step %c16
+// AVX2: scf.for %[[J:.*]] =
+// AVX2: memref.load %arg0[%[[I]], %[[J]]]
+// AVX2: scf.for %[[K:.*]] =
+// AVX2: memref.load %arg0[%[[NEXT]], %[[K]]]
+// AVX2: return
+func.func @columns(%x: memref<20x65xf32>, %y: memref<65xf32>) attributes {kernel = "single"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c20 = arith.constant 20 : index
-  %c64 = arith.constant 64 : index
+  %c65 = arith.constant 65 : index
   scf.for %i = %c0 to %c20 step %c1 {
-    scf.for %j = %c0 to %c64 step %c1 {
-      %a = memref.load %x[%i, %j] : memref<20x64xf32>
-      %s = memref.load %y[%j] : memref<64xf32>
+    scf.for %j = %c0 to %c65 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<20x65xf32>
+      %s = memref.load %y[%j] : memref<65xf32>
       %b = arith.addf %s, %a : f32
-      memref.store %b, %y[%j] : memref<64xf32>
+      memref.store %b, %y[%j] : memref<65xf32>
     }
   }
   return

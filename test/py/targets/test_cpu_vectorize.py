@@ -17,8 +17,8 @@ from stablehlo_py import Options, compile
 from stablehlo_py.runtime.executable import Executable
 from stablehlo_py.targets.cpu import features
 
-LENGTHS = (1, 3, 16, 17, 65, 257, 1000)
-DTYPES = [np.int8, np.uint8, np.int16, np.int32, np.int64, np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
+LENGTHS = (1, 17, 65, 263)
+DTYPES = [np.int8, np.int64, ml_dtypes.bfloat16, np.float32, np.float64]
 AVX2 = "+avx2,+fma,+avx,+sse4.2,+f16c,+bmi2"
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, -1e-40]
 
@@ -29,7 +29,8 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "avx2":
         if "+avx2" not in features.host()[1]:
             pytest.skip("needs AVX2")
-        monkeypatch.setattr("stablehlo_py.targets.cpu.features.host", lambda: ("x86-64-v3", AVX2))
+        for place in ("cpu.features", "cpus"):
+            monkeypatch.setattr(f"stablehlo_py.targets.{place}.host", lambda: ("x86-64-v3", AVX2))
     return request.param
 
 
@@ -39,7 +40,8 @@ def whole(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 
 
 def compiled(function: Callable, *arguments: np.ndarray, threads: int | None = None) -> Executable:
-    exported = export.export(jax.jit(function), platforms=["cpu"])(*arguments)
+    with jax.enable_x64(True):
+        exported = export.export(jax.jit(function), platforms=["cpu"])(*arguments)
     made = compile(exported, cache=False, options=Options(threads=threads))
     assert isinstance(made, Executable)
     return made
@@ -55,11 +57,11 @@ def test_elementwise_of_every_length(dtype: type, target: str) -> None:
 def test_rows_of_every_length(dtype: type, target: str) -> None:
     xs = [whole((5, n), dtype) for n in LENGTHS]
     with_jax(lambda *xs: [(jnp.max(x, 1), jnp.min(x, 1), jnp.any(x > 2, 1), jnp.all(x < 2, 1)) for x in xs], *xs)
-    with_jax(lambda *xs: [(jnp.sum(x, 1), jnp.prod(jnp.where(x > 1, x, 1), 1)) for x in xs[:6]], *xs)
+    with_jax(lambda *xs: [(jnp.sum(x, 1), jnp.prod(jnp.where(x > 1, x, 1), 1)) for x in xs[:3]], *xs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [1, 7, 8, 21])
+@pytest.mark.parametrize("count", [7, 21])
 def test_columns_of_every_length(dtype: type, count: int, target: str) -> None:
     """Rows are taken eight at once, those that are left one by one."""
     xs = [whole((count, n), dtype) for n in LENGTHS]
@@ -126,5 +128,5 @@ def test_results_past_the_caches(shape: tuple[int, ...], offset: int) -> None:
 
 def test_no_step_sees_what_another_wrote() -> None:
     """Scans along a dimension, whose steps depend on each other, stay in order."""
-    with_jax(lambda x: (jnp.cumsum(x, 0), jnp.cumsum(x, 1), jax.lax.cummax(x, 1)), numbers((33, 70)))
-    with_jax(lambda x, i: x.at[i].add(1.0), numbers((100,)), np.arange(50, dtype=np.int32) // 3)
+    with_jax(lambda x: (jnp.cumsum(x, 0), jnp.cumsum(x, 1), jax.lax.cummax(x, 1)), whole((33, 70)))
+    with_jax(lambda x, i: x.at[i].add(1.0), whole((100,)), np.arange(50, dtype=np.int32) // 3)

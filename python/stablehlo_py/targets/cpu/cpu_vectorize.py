@@ -107,7 +107,7 @@ def _rows_at_once(loop: Innermost, rows: Rows, cpu: Cpu, cut: Mapping[ir.Value, 
     ahead = {
         op.results[0]: ROWS * _stride(op, rows.variable)
         for op in loop.body
-        if op.name == "memref.load" and rows.variable in list(op.operands)[1:] and is_plain(op.operands[0])
+        if op.name == "memref.load" and rows.variable in list(op.operands)[1:] and _is_far(op.operands[0])
     }
 
     def block_of(first: ir.Value, count: int) -> None:
@@ -145,12 +145,17 @@ def _reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
             if op.name != "memref.load" or row not in list(op.operands)[1:]:
                 continue
             buffer = op.operands[0]
-            if not is_plain(buffer) or buffer_bytes(buffer) < LEAST_AHEAD:
+            if not _is_far(buffer):
                 continue
             before = busiest.get((buffer, row))
-            if before is None or loop.work >= before[0].work:
+            if before is None or loop.work < before[0].work:
                 busiest[buffer, row] = (loop, op.results[0], min(_stride(op, row), MOST_AHEAD))
     return {load: distance for _, load, distance in busiest.values()}
+
+
+def _is_far(buffer: ir.Value) -> bool:
+    """Whether a buffer comes from further away than the cache of a core; views that skip something do not count."""
+    return is_plain(buffer) and buffer_bytes(buffer) >= LEAST_AHEAD
 
 
 def _stride(load: ir.Operation, row: ir.Value) -> int:
@@ -373,13 +378,18 @@ class _Vectors:
         return [v for start in first for v in (start, *(next(rest) for _ in range(self.unroll - 1)))]
 
     def _scalar_rest(self, middle: int | ir.Value, high: ir.Value, results: Sequence[ir.Value]) -> list[ir.Value]:
+        """The loop as it was for the steps that are left; with several rows, once for each."""
         first = nest.index(middle)
-        clone = self.loop.op.clone()
-        clone.operation.operands[0] = first
-        clone.operation.operands[1] = high
-        for k, value in enumerate(results):
-            clone.operation.operands[3 + k] = value
-        return list(clone.operation.results)
+        for row, value in self.rows or ((None, None),):
+            clone = self.loop.op.clone().operation
+            for place, operand in enumerate((first, high)):
+                clone.operands[place] = operand
+            for k, result in enumerate(results):
+                clone.operands[3 + k] = result
+            if row is not None:
+                _replace(clone, row, value)
+            results = list(clone.results)
+        return list(results)
 
     def _mask(self, count: int | ir.Value) -> ir.Value:
         """The first `count` lanes."""
@@ -554,6 +564,14 @@ class _Vectors:
         if order:
             scalar = order.float_of(scalar)
         return _clone(of.op, [init, scalar]).results[0]
+
+
+def _replace(loop: ir.Operation, old: ir.Value, new: ir.Value) -> None:
+    """Let the body of a loop use another value."""
+    for op in loop.regions[0].blocks[0].operations:
+        for place, operand in enumerate(op.operands):
+            if operand == old:
+                op.operands[place] = new
 
 
 def _clone(op: ir.Operation, operands: Sequence[ir.Value], types: Sequence[ir.Type] | None = None) -> ir.Operation:
