@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -111,3 +112,20 @@ def test_no_elements() -> None:
         )
 
     with_jax(convolutions, numbers((2, 5, 0)), numbers((0, 5, 3)), np.ones((2, 3, 4), np.float32))
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("per_group", [2, 4, 16])
+def test_three_groups_of_small_floats(element: str, per_group: int) -> None:
+    """Few places and few results in a group: lanes that run over the groups."""
+    outside = 3 * per_group
+    text = f"""
+    func.func @main(%a: tensor<6x2x2x{element}>, %b: tensor<2x2x{outside}x{element}>) -> tensor<2x1x{outside}xf32> {{
+      %0 = stablehlo.convolution(%a, %b) dim_numbers = [f, 0, b]x[0, i, o]->[b, 0, f],
+        window = {{}} {{batch_group_count = 1 : i64, feature_group_count = 3 : i64}}
+        : (tensor<6x2x2x{element}>, tensor<2x2x{outside}x{element}>) -> tensor<2x1x{outside}xf32>
+      return %0 : tensor<2x1x{outside}xf32>
+    }}"""
+    dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}[element]
+    arrays = [numbers(shape).astype(dtype) for shape in ((6, 2, 2), (2, 2, outside))]
+    with_reference(text, *arrays, rtol=1e-4)

@@ -80,7 +80,8 @@ def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:
     names = geometry.elements.split(",")
     if names in (["f32"] * 3, ["f64"] * 3):
         return form_of(names[0], cpu, accumulates=False)
-    if names in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
+    # in groups, lanes may run over the groups, and their kernels are not packed right
+    if names in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]) and geometry.loops["g"].extent == 1:
         return Form(names[0], 1, cpu.lanes(4))
     if names == ["i8", "i8", "i32"]:
         form = form_of("i8", cpu, accumulates=False)
