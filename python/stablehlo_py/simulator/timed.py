@@ -141,6 +141,8 @@ def _from_corners(
         return None
     runs = [_run(commands, chip, background) for commands in corners]
     cycles = sum(weight * end for weight, (end, _, _) in zip(weights, runs, strict=True))
+    # Short runs of several nests after each other may mislead; never below the work of the busiest resource.
+    cycles = max(cycles, _busiest(busy))
     done = sum(weight * (background - left) for weight, (_, left, _) in zip(weights, runs, strict=True))
     return Timed(cycles, busy, moved, tuple(runs[-1][2]), whole=False, left=max(0.0, background - done))
 
@@ -150,6 +152,12 @@ def _weighted(weights: list[float], work: list[tuple[dict[str, float], float]]) 
         unit: sum(weight * own[unit] for weight, (own, _) in zip(weights, work, strict=True)) for unit in events.UNITS
     }
     return busy, sum(weight * moved for weight, (_, moved) in zip(weights, work, strict=True))
+
+
+def _busiest(busy: dict[str, float]) -> float:
+    """Cycles of the resource with most work; both directions of transfers share the HBM."""
+    hbm = sum(busy[events.UNITS[unit]] for unit in events.HBM_UNITS)
+    return max(hbm, *busy.values())
 
 
 def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:

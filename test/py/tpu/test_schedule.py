@@ -73,6 +73,22 @@ def test_a_background_behind_a_run_cut_short():
     assert short.cycles == pytest.approx(exact.cycles, rel=0.03)
 
 
+def test_a_run_cut_short_is_not_below_its_work():
+    """Nests after each other: what a few trips of each say is no less than the work of the busiest resource."""
+    a, b, c = "tensor<64x300x1000xi8>", "tensor<64x301x1003xi8>", "tensor<1003x64x301xi8>"
+    program = compile_text(
+        f"""func.func @main(%x: {a}) -> {c} {{
+      %z = stablehlo.constant dense<3> : tensor<i8>
+      %p = stablehlo.pad %x, %z, low = [0, 0, 1], high = [0, 1, 2], interior = [0, 0, 0] : ({a}, tensor<i8>) -> {b}
+      %t = stablehlo.transpose %p, dims = [2, 0, 1] : ({b}) -> {c}
+      return %t : {c} }}""",
+        chip="v4",
+    )
+    for kernel in program.kernels:
+        result = timed.time_program(kernel, chip("v4"))
+        assert result.cycles >= result.busy["DMA in"] + result.busy["DMA out"]
+
+
 def test_first_fit():
     taken = [Range(0, 2, 0, 100), Range(1, 3, 150, 50), Range(4, 5, 0, 1000)]
     assert first_fit(taken, 0, 3, 50, 0, 1000) == 100
