@@ -63,10 +63,13 @@ class Split:
         return math.prod(self.counts.values())
 
 
-def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int, lanes_of: str = "") -> Tile | None:
+def tile_of(
+    geometry: Geometry, cpu: Cpu, element_bytes: int, *, converted: bool = False, lanes_of: str = ""
+) -> Tile | None:
     """The best tile, or None where none keeps the result's elements together.
 
-    lanes_of: the loop that must be in the lanes, whole vectors of neighbours in the kernel.
+    converted: the kernel is always packed, in another form. lanes_of: the loop that must be in the lanes, whole vectors of
+    neighbours in the kernel.
     """
     parallel = parallel_loops(geometry)
     ones = Loop("one", 1, 0, 0, 0)
@@ -77,6 +80,8 @@ def tile_of(geometry: Geometry, cpu: Cpu, element_bytes: int, lanes_of: str = ""
         if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
         for row in [loop for loop in parallel if loop.name != lane.name] or [ones]:
+            if row.w and (lane.w not in (0, 1) or (converted and lane.w)):
+                continue  # a packed kernel is the same for all rows of a tile
             for tile in _tiles(lane, row, cpu, element_bytes, _shortest(geometry, row)):
                 score = _score(geometry, tile)
                 if best is None or score > best[0]:
@@ -99,8 +104,7 @@ def _shortest(geometry: Geometry, loop: Loop) -> int:
 
 def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
     turned = lane.o != 1
-    packed = lane.w not in (0, 1)
-    if (turned and not row.o) or (packed and row.w):
+    if turned and not row.o:
         return
     lanes = cpu.lanes(element_bytes)
     while lanes > 4 and lanes // 2 >= lane.extent:

@@ -59,8 +59,9 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     # what bytes are moved by is taken off for the whole depth of a panel, which differs between phases
     axes = grouped.axes if form.offsets else tuple(axis.in_phases() for axis in grouped.axes)
     geometry = replace(grouped, axes=axes)
-    padded = form.element in CONVERTED or not all(axis.is_plain for axis in geometry.axes)
-    tile = tile_of(geometry, cpu, form.bytes, lanes_of="f" if form.group > 1 else "")
+    converted = form.element in CONVERTED
+    padded = converted or not all(axis.is_plain for axis in geometry.axes)
+    tile = tile_of(geometry, cpu, form.bytes, converted=converted, lanes_of="f" if form.group > 1 else "")
     if tile is None:
         return
     block = function.regions[0].blocks[0]
