@@ -270,7 +270,10 @@ def _finished(
 
 def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blobs, names: dict[str, str]) -> None:
     """Leave only what every later pass knows: no annotations of devices, no unknown ops, constants with their elements."""
-    _from_versioned(module)
+    try:
+        _from_versioned(module)
+    except ir.MLIRError as error:
+        raise diagnose.parse_error(error, source) from None
     for op in module.body.operations:
         if "sym_name" in op.operation.attributes:
             _ = ir.StringAttr(op.operation.attributes["sym_name"]).value  # raises where it is not UTF-8
