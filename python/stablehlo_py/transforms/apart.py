@@ -15,6 +15,7 @@ from stablehlo_py.transforms.grouping import (
     ALIASES,
     LONGEST_ROW,
     MOST_OPS,
+    PRODUCT,
     ROWS,
     SINGLE,
     STAYS,
@@ -75,6 +76,7 @@ def _behind_views(grouping: Grouping, op: ir.Operation) -> Iterator[ir.Value]:
 
 
 def _why(grouping: Grouping, first: Unit, second: Unit, reshaped: bool) -> str:
+    made = {r for op in first.ops for r in op.results}
     for unit, other in ((first, "reads"), (second, "makes")):
         if unit.kind == SINGLE:
             return f"{_short(unit.ops[-1])} is a kernel of its own: nothing joins what it {_verb(other)}"
@@ -91,6 +93,10 @@ def _why(grouping: Grouping, first: Unit, second: Unit, reshaped: bool) -> str:
         length = math.prod(wide.shape[wide.rows :])
         if length > LONGEST_ROW:
             return f"a row of {length} elements is passed over once only: {LONGEST_ROW} stay in the cache"
+    if second.kind == PRODUCT and any(v in made for v in _behind_views(grouping, second.product)):
+        return f"{_short(second.product)} reads the whole of its operands before its first element is done"
+    if first.kind == PRODUCT and second.kind == ROWS:
+        return f"the tiles of {_short(first.ops[0])} are no whole rows"
     if first.shape != second.shape or first.rows != second.rows:
         return f"their loops differ: {_loops(first)} and {_loops(second)}"
     return "the second reads elements at other places than where the first makes them"
