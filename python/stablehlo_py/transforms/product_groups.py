@@ -22,13 +22,25 @@ from stablehlo_py.transforms.views import element, is_view, trace
 DOT = "stablehlo.dot_general"
 LEAST_FREE = 9  # rows and columns: products of fewer read one operand once, and their sums never stay in registers
 LEAST_WORK = 1 << 12
-MOST_OPS = 60
+MOST_OPS = 200  # as of any kernel: a cut within an activation would pass all that is live there through memory
 # Without calls, and without steps of a loop that vectors do not have.
 JOINING = frozenset(
     f"stablehlo.{name}"
     for name in (
         *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "abs", "sign", "floor", "ceil"),
-        *("sqrt", "rsqrt", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh"),
+        *(
+            "sqrt",
+            "rsqrt",
+            "cbrt",
+            "power",
+            "exponential",
+            "exponential_minus_one",
+            "log",
+            "log_plus_one",
+            "logistic",
+            "tanh",
+        ),
+        *("sine", "cosine", "tan", "atan2", "round_nearest_even", "round_nearest_afz", "is_finite"),
         *("compare", "select", "clamp", "convert", "and", "or", "xor", "not"),
     )
 )
