@@ -21,7 +21,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.targets.cpu.features import features_of
-from stablehlo_py.targets.cpu.nest import first_lanes
+from stablehlo_py.targets.cpu.nest import first_lanes, store_lanes
 
 LEAST_WORK = 4096  # products below which the plain loops are as good
 CONTRACTION = "kernel.contraction"  # marks what an emitter of its own takes
@@ -397,7 +397,7 @@ class _Emitter:
             if mask is None:
                 vector.store(floats, target, [at])
             else:
-                vector.maskedstore(target, [at], mask, floats)
+                store_lanes(floats, target, [at], mask)
 
         whole = count // self.lanes * self.lanes
         if whole:
@@ -436,7 +436,7 @@ class _Emitter:
 
     def _store(self, value: ir.Value, places: list[ir.Value], tile: Tile, v: int) -> None:
         if self._is_cut(tile, v):
-            vector.maskedstore(self.of.out.buffer, places, self._mask(tile), value)
+            store_lanes(value, self.of.out.buffer, places, self._mask(tile))
         else:
             vector.store(value, self.of.out.buffer, places)
 

@@ -480,7 +480,7 @@ class _Vectors:
 
     def _store(self, value: ir.Value, buffer: ir.Value, indices: list[ir.Value], mask: ir.Value | None) -> None:
         if mask is not None:
-            vector.maskedstore(buffer, indices, mask, value)
+            nest.store_lanes(value, buffer, indices, mask)
         elif self.streaming and buffer in self.past:
             whole = self.lanes * element_bytes(ir.MemRefType(buffer.type).element_type)
             vector.store(value, buffer, indices, nontemporal=True, alignment=whole)

@@ -191,7 +191,7 @@ class Vectors:
     def masked_store(
         self, value: ir.Value, target: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value
     ) -> None:
-        vector.maskedstore(target, [index(i) for i in indices], self.mask(count), value)
+        store_lanes(value, target, [index(i) for i in indices], self.mask(count))
 
     def splat(self, scalar: ir.Value) -> ir.Value:
         return vector.broadcast(self.type, scalar)
@@ -217,6 +217,26 @@ def transpose(rows: Sequence[ir.Value], vectors: Vectors) -> list[ir.Value]:
         block = [vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)]
         count *= 2
     return block
+
+
+def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], mask: ir.Value) -> None:
+    """Store the lanes that a mask has.
+
+    One lane by a constant mask is stored as a scalar: of a vector that was truncated, LLVM 22 stores the lane as wide as it
+    was before, over what lies behind it.
+    """
+    if _is_first_lane_alone(mask):
+        memref.store(vector.extract(value, [], [0]), target, indices)
+    else:
+        vector.maskedstore(target, indices, mask, value)
+
+
+def _is_first_lane_alone(mask: ir.Value) -> bool:
+    owner = mask.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return False
+    first, *rest = ir.DenseIntElementsAttr(owner.attributes["value"])
+    return bool(first) and not any(rest)
 
 
 def first_lanes(lanes: int, count: int) -> ir.Value:
