@@ -181,10 +181,21 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _worth(loop: Innermost, steps: int | None, cpu: Cpu) -> bool:
-    if _constant(loop.op.operands[2]) != 1 or not loop.sizes:
+    if _constant(loop.op.operands[2]) != 1 or not loop.sizes or _counts_lanes(loop):
         return False
     lanes = _lanes(loop, cpu)
     return lanes > 1 and (steps is None or steps >= (lanes // 4 if cpu.masks else lanes))
+
+
+def _counts_lanes(loop: Innermost) -> bool:
+    """Whether one is added to what is in the lanes.
+
+    LLVM subtracts a register of ones for it, made anew in each step from what was in it, so that one step waits for the one
+    before it: a random number generator took twice the time. Its own vectoriser does not make such code.
+    """
+    operations = [view.operation for view in loop.op.regions[0].blocks[0].operations]
+    sums = [op for op in operations if op.name == "arith.addi" and not isinstance(op.results[0].type, ir.IndexType)]
+    return any(_constant(v) == 1 for op in sums for v in op.operands)
 
 
 def _lanes(loop: Innermost, cpu: Cpu) -> int:
