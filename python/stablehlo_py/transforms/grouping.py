@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from stablehlo_py.core import registry
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
@@ -178,6 +179,10 @@ class Grouping:
     def kind(self, op: ir.Operation) -> str:
         if op.name in CONTROL | ALIASES or _is_data(op):
             return STAYS
+        if len(op.results) == 0:
+            raise UnsupportedOp(
+                op.name, "it has no result, and there is no rule for what it does", where=str(op.location)
+            )
         if is_elementwise(op):
             return ELEMENTWISE
         return ROWS if self.rows and row_rank(op) is not None else SINGLE

@@ -155,14 +155,19 @@ def _dequantized(stored: ir.Value, of: Quantization) -> ir.Value:
 
 
 def _quantized(real: ir.Value, of: Quantization, stored: ir.Type) -> ir.Value:
-    """round(clamp(low, real / scale + zero_point, high)) in the storage type; ties to even."""
+    """round(clamp(low, real / scale + zero_point, high)) in the storage type; ties to even, NaN as 0 or what is nearest."""
     ty = tensor_type(real.type)
     scaled = _op("divide", ty, real, _along(of, of.scales, ty))
     if any(of.zero_points):
         scaled = _op("add", ty, scaled, _along(of, of.zero_points, ty))
     limits = [_constant(ty.element, np.asarray(limit)) for limit in (of.low, of.high)]
     clamped = _op("clamp", ty, limits[0], scaled, limits[1])
-    return _op("convert", tensor_type(stored), _op("round_nearest_even", ty, clamped))
+    target = tensor_type(stored)
+    whole = _op("convert", target, _op("round_nearest_even", ty, clamped))
+    if of.low <= 0 <= of.high:
+        return whole
+    low, high = (_constant(target.element, np.asarray(limit)) for limit in (of.low, of.high))
+    return _op("clamp", target, low, whole, high)
 
 
 def _along(of: Quantization, values: Sequence[float], ty: TensorType) -> ir.Value:

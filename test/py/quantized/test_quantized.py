@@ -35,7 +35,7 @@ def test_rounds_to_even_clamps_and_takes_nan_for_zero():
 
 
 def test_results_are_arrays_of_the_storage_type():
-    assert quantize(NARROW, np.array([-100, 0, 100], np.float32)).tolist() == [3, 100, 200]
+    assert quantize(NARROW, np.array([-100, 0, 100, np.nan], np.float32)).tolist() == [3, 100, 200, 3]
     assert quantize(NARROW, np.zeros(3, np.float32)).dtype == np.uint8
     assert quantize("!quant.uniform<i16:f32, 0.5>", np.ones(2, np.float32)).dtype == np.int16
     assert quantize("!quant.uniform<i4:f32, 1.0>", np.array([9, -9], np.float32)).dtype == ml_dtypes.int4
