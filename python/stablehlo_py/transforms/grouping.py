@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stablehlo_py.core import registry
+from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import UnsupportedOp
@@ -181,7 +182,7 @@ class Grouping:
             return STAYS
         if len(op.results) == 0:
             raise UnsupportedOp(
-                op.name, "it has no result, and there is no rule for what it does", where=str(op.location)
+                op.name, "it has no result, and there is no rule for what it does", where=describe_location(op.location)
             )
         if is_elementwise(op):
             return ELEMENTWISE
