@@ -208,7 +208,26 @@ class Nudged(Interpreter):
             env.update(saved)
         else:
             results = super()._step(step, env, whole)
+        if name == "stablehlo.convolution":
+            results = self._without_zeros(step, env, whole, results)
         return tuple(self._nudge(r) for r in results)
+
+    def _without_zeros(self, step: Step, env: dict[int, Any], whole: bool, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """NaN that came of an infinite or NaN weight told again without that weight.
+
+        Targets need not multiply the zeros around and between the elements of the image (docs/numerics.md).
+        """
+        weights = step.operands[1]
+        kernel = env[weights]
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(_wide(kernel))
+            if finite.all():
+                return results
+            env[weights] = np.where(finite, kernel, np.zeros((), kernel.dtype)).astype(kernel.dtype)
+            others = super()._step(step, env, whole)
+            env[weights] = kernel
+            told = zip(results, others, strict=True)
+            return tuple(np.where(np.isnan(_wide(r)), o, r).astype(r.dtype) for r, o in told)
 
     def _reordered(self, step: Step, env: dict[int, Any]) -> np.ndarray | None:
         """A sum or a product with its elements in a random order, each step rounded: so may the target do it.
