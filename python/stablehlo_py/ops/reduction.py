@@ -13,19 +13,26 @@ from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, converted
 
+FEW = 8  # elements beside each other that are no loop of vectors
+NEAR = 1024  # elements of a reduction that stay in the first cache while it is passed over again
+
 
 @lower("stablehlo.reduce")
 def lower_reduce(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
     """acc = init; for each element in row-major order: acc = body(acc, element).
 
     The loops follow the operand's dimensions, so memory is read in order; with the last dimension kept, the innermost
-    loop is parallel and contiguous. Floats below 32 bits are accumulated in f32 and rounded once at the end.
+    loop is parallel and contiguous, unless it is so short that accumulators in registers are worth more. Floats below 32
+    bits are accumulated in f32 and rounded once at the end.
     """
     inputs, inits = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     reduced = op.ints("dimensions")
     runs = _runs([d in reduced for d in range(inputs[0].rank)])
     extents = [math.prod(inputs[0].shape[d] for d in run) for run in runs]
     kept = [i for i, run in enumerate(runs) if run[0] not in reduced]
+    order = list(range(len(runs)))
+    if len(runs) > 1 and kept[-1:] == order[-1:] and extents[-1] < FEW and extents[-2] <= NEAR:
+        order[-2:] = reversed(order[-2:])
     starts = [accumulators(init, [extents[i] for i in kept]) for init in inits]
     if inputs[0].type.size == 0:
         totals = starts
@@ -34,8 +41,9 @@ def lower_reduce(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
             [layout.reshape(x, extents) for x in inputs],
             starts,
             lambda *scalars: apply_wide(op, 0, [*scalars[len(inputs) :], *scalars[: len(inputs)]]),
-            maps=[build.identity_map(len(runs))] * len(inputs) + [build.dims_map(len(runs), kept)] * len(inputs),
-            iterators=[PARALLEL if i in kept else REDUCTION for i in range(len(runs))],
+            maps=[build.dims_map(len(runs), [order.index(i) for i in range(len(runs))])] * len(inputs)
+            + [build.dims_map(len(runs), [order.index(i) for i in kept])] * len(inputs),
+            iterators=[PARALLEL if i in kept else REDUCTION for i in order],
         )
     return tuple(
         layout.reshape(converted(total, ty.element), ty.shape) for total, ty in zip(totals, op.types, strict=True)
