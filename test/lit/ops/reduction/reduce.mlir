@@ -2,18 +2,28 @@
 
 // The loops follow the operand, so memory is read in order.
 // CHECK-LABEL: func.func @sum_of_columns
-// CHECK-SAME: (%[[X:.*]]: tensor<4x5xf32>, %[[INIT:.*]]: tensor<f32>)
+// CHECK-SAME: (%[[X:.*]]: tensor<4x50xf32>, %[[INIT:.*]]: tensor<f32>)
 // CHECK: %[[START:.*]] = tensor.extract %[[INIT]][]
 // CHECK: linalg.fill ins(%[[START]] : f32)
 // CHECK: linalg.generic
 // CHECK-SAME: iterator_types = ["reduction", "parallel"]
-// CHECK-SAME: ins(%[[X]] : tensor<4x5xf32>)
+// CHECK-SAME: ins(%[[X]] : tensor<4x50xf32>)
 // CHECK: ^bb0(%[[ELEMENT:.*]]: f32, %[[ACC:.*]]: f32):
 // CHECK: arith.addf %[[ACC]], %[[ELEMENT]]
-func.func @sum_of_columns(%x: tensor<4x5xf32>, %init: tensor<f32>) -> tensor<5xf32> {
+func.func @sum_of_columns(%x: tensor<4x50xf32>, %init: tensor<f32>) -> tensor<50xf32> {
   %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0]
-    : (tensor<4x5xf32>, tensor<f32>) -> tensor<5xf32>
-  return %0 : tensor<5xf32>
+    : (tensor<4x50xf32>, tensor<f32>) -> tensor<50xf32>
+  return %0 : tensor<50xf32>
+}
+
+// Three columns beside each other are no vectors: each has its sum in a register.
+// CHECK-LABEL: func.func @sum_of_short_columns
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+func.func @sum_of_short_columns(%x: tensor<20x3xf32>, %init: tensor<f32>) -> tensor<3xf32> {
+  %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0]
+    : (tensor<20x3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
 }
 
 // Two operands, one loop nest.
