@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.analysis.loops import counter_of
+from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.cost import Cost, cost_of
 
@@ -37,10 +38,10 @@ class _Counter:
         for operation in block.operations:
             op = operation.operation
             if op.name == "stablehlo.while":
-                trips = trip_count(op)
-                self.unknown_loops += trips is None
+                counter = counter_of(op)
+                self.unknown_loops += counter is None
                 for region in op.regions:
-                    self.block(region.blocks[0], times * (1 if trips is None else trips))
+                    self.block(region.blocks[0], times * (1 if counter is None else counter.trips))
             elif op.name in ("stablehlo.if", "stablehlo.case"):
                 # the costliest branch stands for all
                 branches = []
@@ -59,39 +60,3 @@ class _Counter:
         self.unknown_loops += other.unknown_loops
         for name, cost in other.by_op.items():
             self.add(name, cost)
-
-
-def trip_count(loop: ir.Operation) -> int | None:
-    """Steps of `while i < n` where i starts at a constant and grows by a constant; None for anything else."""
-    condition, body = (region.blocks[0] for region in loop.regions)
-    (predicate,) = condition.operations[len(condition.operations) - 1].operands
-    compare = _maker(predicate)
-    if compare is None or compare.name != "stablehlo.compare" or view(compare).enum("comparison_direction") != "LT":
-        return None
-    counter, bound = compare.operands
-    if counter not in list(condition.arguments):
-        return None
-    number = list(condition.arguments).index(counter)
-    following = _maker(body.operations[len(body.operations) - 1].operands[number])
-    if following is None or following.name != "stablehlo.add":
-        return None
-    steps = [_number(v) for v in following.operands if v != body.arguments[number]]
-    start, end = _number(loop.operands[number]), _number(bound)
-    if len(steps) != 1 or start is None or end is None or not steps[0] or steps[0] < 0:
-        return None
-    return max(-(-(end - start) // steps[0]), 0)
-
-
-def _maker(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
-def _number(value: ir.Value) -> int | None:
-    maker = _maker(value)
-    if maker is None or maker.name != "stablehlo.constant":
-        return None
-    constant = view(maker)
-    assert isinstance(constant, Constant)
-    if constant.type.size != 1 or not constant.type.element.is_integer:
-        return None
-    return int(constant.value.reshape(-1)[0])

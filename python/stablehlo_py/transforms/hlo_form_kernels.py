@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from stablehlo_py.core import registry
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.rewire import remap
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.apart import Apart, pairs
 from stablehlo_py.transforms.grouping import (
@@ -145,7 +146,7 @@ class _Former:
         with ir.InsertionPoint(block):
             for op in ops:
                 clone = op.clone()
-                _remap(clone, values)
+                remap(clone, values)
                 values.update(zip(op.results, clone.results, strict=True))
             ir.Operation.create("func.return", operands=[values[v] for v in outputs], loc=location)
         # not str(): that numbers the values of the whole program each time
@@ -237,17 +238,6 @@ def _title(unit: Unit) -> str:
     """A readable name: the kind, and for a group its last op."""
     last = unit.ops[-1].name.rpartition(".")[2]
     return last if unit.kind == SINGLE else f"{unit.kind}_{last}"
-
-
-def _remap(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
-    """Let `op` and the ops in its regions use the new values."""
-    for i, operand in enumerate(op.operands):
-        if operand in values:
-            op.operands[i] = values[operand]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _remap(inner.operation, values)
 
 
 def _used_outside(value: ir.Value, inside: set[ir.Value], repeated: set[ir.Value]) -> bool:

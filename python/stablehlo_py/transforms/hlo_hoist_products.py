@@ -15,10 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.analysis.loops import counter_of
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
-from stablehlo_py.dialects.stablehlo import Constant, DotDims, DotGeneral, view
+from stablehlo_py.dialects.stablehlo import DotDims, DotGeneral
 from stablehlo_py.mlir import ir
 
 MOST_ROWS = 256  # of one step's product; larger ones gain nothing
@@ -33,12 +35,8 @@ class HloHoistProducts(Pass):
     name: ClassVar[str] = "hlo-hoist-products"
 
     def run(self, op: ir.Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in [o.operation for o in block.operations]:
-                    self.run(inner)
-                    if inner.name == "stablehlo.while":
-                        _from(inner)
+        for loop in operations_named(op, "stablehlo.while"):
+            _from(loop)
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,15 @@ class _Sliced:
 
 def _from(loop: ir.Operation) -> None:
     body = loop.regions[1].blocks[0]
-    steps = trip_count(loop)
-    if not steps:
+    counter = counter_of(loop)
+    if counter is None or (counter.start, counter.step) != (0, 1):
         return
     inside = {*body.arguments, *(r for o in body.operations for r in o.operation.results)}
     for product in [o.operation for o in body.operations if o.operation.name == "stablehlo.dot_general"]:
         for side in (0, 1):
             sliced = _sliced(product.operands[side], inside)
             other = product.operands[1 - side]
-            if sliced is not None and other not in inside and _pays(product, side, sliced, steps):
+            if sliced is not None and other not in inside and _pays(product, side, sliced, counter.end):
                 _hoist(loop, product, side, sliced)
                 break
 
@@ -140,41 +138,3 @@ def _hoist(loop: ir.Operation, product: ir.Operation, side: int, sliced: _Sliced
 
 def _free(dims: DotDims, side: int, rank: int) -> tuple[int, ...]:
     return dims.rhs_free(rank) if side else dims.lhs_free(rank)
-
-
-def trip_count(loop: ir.Operation) -> int | None:
-    """How many steps a while makes that counts from 0 by 1 to a constant; None where that is not known.
-
-    while (i = 0, ...) i < n { ...; return i + 1, ... }
-    """
-    condition, body = (region.blocks[0] for region in loop.regions)
-    test = condition.operations[len(condition.operations) - 1].operation.operands[0]
-    compare = None if isinstance(test.owner, ir.Block) else test.owner.operation
-    if (
-        compare is None
-        or compare.name != "stablehlo.compare"
-        or "LT" not in str(compare.attributes["comparison_direction"])
-    ):
-        return None
-    counter, limit = compare.operands[0], _number(compare.operands[1])
-    number = next((i for i, argument in enumerate(condition.arguments) if argument == counter), None)
-    if number is None or limit is None or _number(loop.operands[number]) != 0:
-        return None
-    after = body.operations[len(body.operations) - 1].operation.operands[number]
-    step = None if isinstance(after.owner, ir.Block) else after.owner.operation
-    if step is None or step.name != "stablehlo.add":
-        return None
-    left, right = step.operands[0], step.operands[1]
-    if left != body.arguments[number]:
-        left, right = right, left
-    return limit if left == body.arguments[number] and _number(right) == 1 else None
-
-
-def _number(value: ir.Value) -> int | None:
-    """The number that an integer constant of one element is."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    constant = view(value.owner.operation)
-    if not isinstance(constant, Constant) or constant.type.size != 1 or constant.type.element.is_float:
-        return None
-    return int(constant.value.reshape(-1)[0])

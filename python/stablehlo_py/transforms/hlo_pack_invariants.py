@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
@@ -31,12 +32,8 @@ class HloPackInvariants(Pass):
     name: ClassVar[str] = "hlo-pack-invariants"
 
     def run(self, op: ir.Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in [o.operation for o in block.operations]:
-                    self.run(inner)
-                    if inner.name == "stablehlo.while":
-                        _pack(inner)
+        for loop in operations_named(op, "stablehlo.while"):
+            _pack(loop)
 
 
 def _pack(loop: ir.Operation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stablehlo_py.core.registry import evaluate, simplify
+from stablehlo_py.core.rewire import remap
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.simplify.match import array, operand, operands, splat
@@ -84,21 +85,10 @@ def _unrolled(op: Op, steps: int) -> tuple[ir.Value, ...]:
         known = dict(zip(block.arguments, values, strict=True))
         for operation in inner[:-1]:
             clone = operation.clone()
-            _remap(clone, known)
+            remap(clone, known)
             known.update(zip(operation.results, clone.results, strict=True))
         values = [known.get(v, v) for v in inner[-1].operands]
     return tuple(values)
-
-
-def _remap(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
-    """Let an op and the ops in its regions read the new values."""
-    for i, value in enumerate(op.operands):
-        if value in known:
-            op.operands[i] = known[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _remap(inner.operation, known)
 
 
 @simplify("stablehlo.while")
