@@ -157,3 +157,82 @@ func.func @largest(%x: memref<64xf32>, %y: memref<1xf32>) attributes {kernel = "
   memref.store %s, %y[%c0] : memref<1xf32>
   return
 }
+
+// -----
+
+// What is uniform stays a scalar in front of the loop, and is spread once.
+// AVX2-LABEL: func.func @uniform(
+// AVX2-SAME: %[[X:.*]]: memref<4x100xf32>, %[[M:.*]]: memref<4xf32>, %[[Y:.*]]: memref<4x100xf32>, %[[LOW:.*]]: index, %[[HIGH:.*]]: index)
+// AVX2-SAME: kernel.vectors
+// AVX2: scf.for %[[R:.*]] = %[[LOW]] to %[[HIGH]]
+// AVX2: %[[UNIFORM:.*]] = memref.load %[[M]][%[[R]]]
+// AVX2: %[[SPLAT:.*]] = vector.broadcast %[[UNIFORM]] : f32 to vector<8xf32>
+// AVX2: scf.for
+// AVX2: arith.subf %{{.*}}, %[[SPLAT]] : vector<8xf32>
+func.func @uniform(%x: memref<4x100xf32>, %m: memref<4xf32>, %y: memref<4x100xf32>, %low: index, %high: index) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  scf.for %r = %low to %high step %c1 {
+    scf.for %i = %c0 to %c100 step %c1 {
+      %0 = memref.load %x[%r, %i] : memref<4x100xf32>
+      %1 = memref.load %m[%r] : memref<4xf32>
+      %2 = arith.subf %0, %1 : f32
+      memref.store %2, %y[%r, %i] : memref<4x100xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The numbers of the steps, as data.
+// AVX2-LABEL: func.func @iota(
+// AVX2: arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : vector<8xi32>
+func.func @iota(%y: memref<64xi32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c1 {
+    %0 = arith.index_cast %i : index to i32
+    memref.store %0, %y[%i] : memref<64xi32>
+  }
+  return
+}
+
+// -----
+
+// A loop that is shorter than a vector stays where there are no masks; one with a call stays anywhere.
+// CHECK-LABEL: func.func @short(
+// CHECK: arith.addf {{.*}} vector<16xf32>
+// AVX2-LABEL: func.func @short(
+// AVX2-NOT: vector
+// AVX2: return
+func.func @short(%x: memref<7xf32>, %y: memref<7xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  scf.for %i = %c0 to %c7 step %c1 {
+    %0 = memref.load %x[%i] : memref<7xf32>
+    %1 = arith.addf %0, %0 : f32
+    memref.store %1, %y[%i] : memref<7xf32>
+  }
+  return
+}
+
+func.func private @f(f32) -> f32
+
+// CHECK-LABEL: func.func @call(
+// CHECK-NOT: vector
+// CHECK: return
+func.func @call(%x: memref<64xf32>, %y: memref<64xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c1 {
+    %0 = memref.load %x[%i] : memref<64xf32>
+    %1 = func.call @f(%0) : (f32) -> f32
+    memref.store %1, %y[%i] : memref<64xf32>
+  }
+  return
+}
