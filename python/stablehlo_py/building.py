@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stablehlo_py.analysis.cost import program_cost
-from stablehlo_py.cache import Cache, key_of
+from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
 from stablehlo_py.core.types import TensorType
 from stablehlo_py.errors import CompileError
@@ -103,9 +103,8 @@ def _build(module: ir.Module, making: Making) -> Parts:
     kernels: dict[str, KernelInfo] = {}
     with Objects(making.codegen, len(functions), thread_count(making.threads)) as objects:
         for function in functions:
-            kernel = _lower(function, rest, making.codegen)
-            kernels[kernel.name] = _info(kernel.function)
-            _make(codegen.llvm_ir_of(kernel.function), objects, making)
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            kernels[name] = _make(function, rest, objects, making)
         making.lap("passes")
         program = build_program(main, kernels)
         making.lap("program")
@@ -151,18 +150,44 @@ def _lower(function: ir.Operation, rest: pipeline.Pipeline, options: CodegenOpti
     return _Lowered(name, lowered, module)
 
 
-def _make(text: str, objects: Objects, making: Making) -> None:
-    """Have the code of a kernel: from the cache, or made and kept there."""
+def _make(function: ir.Operation, rest: pipeline.Pipeline, objects: Objects, making: Making) -> KernelInfo:
+    """Have the code of a kernel: from the cache, or lowered, made and kept there."""
     store = making.store
     if store is None:
-        objects.add(text)
-        return
-    key = key_of("kernel", repr(making.codegen.resolved()), text)
+        kernel = _lower(function, rest, making.codegen)
+        objects.add(codegen.llvm_ir_of(kernel.function))
+        return _info(kernel.function)
+    key = _kernel_key(function, making)
+    found = _stored_kernel(store, key)
+    if found is not None:
+        objects.add_made(key, found[1])
+        return found[0]
+    kernel = _lower(function, rest, making.codegen)
+    info = _info(kernel.function)
+    objects.add(
+        codegen.llvm_ir_of(kernel.function), lambda made: store.put("kernel", key, pack([info.to_bytes(), made]))
+    )
+    return info
+
+
+def _kernel_key(function: ir.Operation, making: Making) -> str:
+    """The key of a kernel that is still StableHLO: everything that its code follows from, so not its name."""
+    name = function.attributes["sym_name"]
+    function.attributes["sym_name"] = ir.StringAttr.get("kernel")
+    text = function.get_asm(use_local_scope=True)
+    function.attributes["sym_name"] = name
+    return key_of("kernel", making.target, repr(making.codegen.resolved()), text)
+
+
+def _stored_kernel(store: Cache, key: str) -> tuple[KernelInfo, bytes] | None:
     data = store.get("kernel", key)
     if data is None:
-        objects.add(text, lambda made: store.put("kernel", key, made))
-    else:
-        objects.add_made(text, data)
+        return None
+    try:
+        info, made = unpack(data)
+        return KernelInfo.from_bytes(info), made
+    except (ValueError, TypeError):
+        return None  # no kernel of this package
 
 
 def _info(function: ir.Operation) -> KernelInfo:

@@ -1,4 +1,4 @@
-"""The cache on disk: compiled programs by their source, kernels by their LLVM IR, each under the hash of what made it.
+"""The cache on disk: compiled programs by their source, kernels by their StableHLO, each under the hash of what made it.
 
 An entry is a file that starts with a magic and the checksum of the rest. It is written beside its place and moved there,
 so a reader sees all of it or nothing. Whatever is wrong with an entry, it is a miss; the cache is never the reason why

@@ -8,9 +8,10 @@ place takes its operand's buffer when that is dead afterwards.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -49,6 +50,16 @@ class KernelInfo:
     in_place: tuple[tuple[int, int], ...] = ()
     extent: int = 0
     work: int = 0
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> KernelInfo:
+        """What `to_bytes` wrote; ValueError or TypeError for anything else."""
+        fields = json.loads(data)
+        pairs = tuple((operand, result) for operand, result in fields.pop("in_place"))
+        return KernelInfo(tuple(fields.pop("scratch")), pairs, **fields)
 
 
 def build_program(main: ir.Operation, kernels: Mapping[str, KernelInfo]) -> Program:
