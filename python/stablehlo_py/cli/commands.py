@@ -13,7 +13,6 @@ import numpy as np
 
 from stablehlo_py.cli.inputs import read_inputs
 from stablehlo_py.core.types import tensor_type
-from stablehlo_py.core.ulp import ulp_distance
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.program import ArrayType
 
@@ -76,48 +75,6 @@ def _argument_types(module: ir.Module) -> tuple[ArrayType, ...]:
     (main,) = module.body.operations
     types = [tensor_type(argument.type) for argument in main.regions[0].blocks[0].arguments]
     return tuple(ArrayType(ty.shape, ty.element.dtype.name) for ty in types)
-
-
-def check(arguments: argparse.Namespace) -> int:
-    """Run the CPU target and the reference interpreter on the same inputs; 3 when they do not agree."""
-    from stablehlo_py import compile
-    from stablehlo_py.mlir import ir, new_context
-    from stablehlo_py.reading import read_module
-    from stablehlo_py.reference.interpreter import interpret
-
-    source = source_of(arguments)
-    executable = compile(source)
-    inputs = read_inputs(arguments.input, executable.signature.arguments, arguments.seed)
-    results = executable(*inputs)
-    with new_context() as context, ir.Location.unknown():
-        expected = interpret(read_module(source, context), *inputs)
-    agree = True
-    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
-        text, good = compare(got, np.asarray(want), arguments.max_ulp, arguments.atol)
-        agree &= good
-        print(f"result {i}: {'agrees' if good else 'DIFFERS'}, {got.dtype.name}{list(got.shape)}: {text}")
-    return 0 if agree else 3
-
-
-def compare(got: np.ndarray, want: np.ndarray, max_ulp: int, atol: float) -> tuple[str, bool]:
-    """What to say of a result and whether it agrees: exactly for integers, within ULPs or `atol` for floats."""
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return f"the reference gives {want.dtype.name}{list(want.shape)}", False
-    if got.size == 0:
-        return "no elements", True
-    if got.dtype.kind in "iub" or got.dtype.name.startswith(("int", "uint")):
-        wrong = int((got != want).sum())
-        return (f"{wrong} of {got.size} elements differ" if wrong else "equal"), wrong == 0
-    distance = ulp_distance(got, want)
-    with np.errstate(all="ignore"):
-        wide = np.complex128 if got.dtype.kind == "c" else np.float64
-        difference = np.abs(got.astype(wide) - want.astype(wide))
-        scale = np.abs(want.astype(wide))
-        allowed = atol * max(1.0, float(np.max(scale, where=np.isfinite(scale), initial=0.0)))
-        good = bool(((distance <= max_ulp) | (difference <= allowed)).all())
-    worst = np.unravel_index(int(np.argmax(distance)), distance.shape)
-    place = f" at {[int(k) for k in worst]}: {got[worst]} against {want[worst]}" if distance[worst] else ""
-    return f"worst {int(distance[worst])} ULP{place}", good
 
 
 def compile(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from stablehlo_py.cli.opt_flags import PROGRAM, long_flags, make_parser
+from stablehlo_py.cli.parts import SPLIT, split_input
 
 # The bindings take most of a second to import, so help and wrong usage do without them.
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 FINE, BAD_INPUT, BAD_USAGE = 0, 1, 2
 
-_SPLIT = re.compile(r"^// -----[ \t]*$", re.M)
 _PASS_FLAG = re.compile(r"--([a-z][\w-]*)(?:=(.*))?", re.S)
 _BYTECODE = b"ML\xefR"
 
@@ -161,19 +161,13 @@ class _Run:
             yield _Part(data)
             return
         text = data.decode("utf-8", "replace")
-        if not self.options.split_input_file or not _SPLIT.search(text):
+        if not self.options.split_input_file or not SPLIT.search(text):
             self.sources["-"] = text.split("\n")
             yield _Part(data, text, path)
             return
-        begin = 0
-        for mark in [*_SPLIT.finditer(text), None]:
-            end = mark.start() if mark else len(text)
-            piece = text[begin:end]
-            if piece.strip():
-                whole = "\n" * text.count("\n", 0, begin) + piece
-                self.sources["-"] = whole.split("\n")
-                yield _Part(whole.encode(), whole)
-            begin = mark.end() if mark else end
+        for whole in split_input(text):
+            self.sources["-"] = whole.split("\n")
+            yield _Part(whole.encode(), whole)
 
     def _one(self, part: _Part) -> bytes | None:
         """Run the passes over one part; its output, or None after an error."""

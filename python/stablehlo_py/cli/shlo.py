@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from stablehlo_py.cli import reduce as reduce_command
 from stablehlo_py.cli import report as report_command
 from stablehlo_py.errors import CompileError
+from stablehlo_py.runtime.host import HostCallError
 
 OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
-_MODULES = {"bench": "bench"}  # commands that have a file of their own
+_MODULES = {"bench": "bench", "check": "check"}  # commands that have a file of their own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = command(arguments)
         sys.stdout.flush()
         return code
-    except CompileError as error:
+    except (CompileError, HostCallError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:
@@ -62,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     bench.set_defaults(command=_lazily("bench"))
 
-    check = commands.add_parser("check", help="compare the CPU target with the reference interpreter")
+    check = commands.add_parser(
+        "check", help="compare the CPU target with the reference, and a program with its own assertions"
+    )
     _program(check)
     _inputs(check)
     check.add_argument("--max-ulp", type=int, default=16, help="the largest distance that agrees (default 16)")

@@ -11,7 +11,7 @@ from typing import Any
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir, stablehlo
-from stablehlo_py.reading import constants, diagnose, guard, shardy
+from stablehlo_py.reading import checks, constants, diagnose, guard, shardy
 from stablehlo_py.reading.annotations import on_one_device, walk
 from stablehlo_py.reading.diagnose import Source
 from stablehlo_py.reading.places import NO_FILE
@@ -21,7 +21,7 @@ from stablehlo_py.reading.repairs import trim_strides
 BYTECODE = b"ML\xefR"
 _ARTIFACT = re.compile(rb"StableHLO_v(\d+\.\d+\.\d+)")
 _LOOKS_LIKE_TEXT = re.compile(r"\n|\bfunc\.func\b|\bmodule\b.*\{|%\w+ *=|\"builtin\.module\"|^\s*HloModule\b")
-_TOLERATED = ("check",)  # assertions of test programs: they stay, and whoever compiles one decides
+_TOLERATED = ("check",)  # those that are no comparisons stay, and whoever compiles one decides
 
 
 def read_module(source: Any, context: ir.Context) -> ir.Module:  # Any: the kinds below, some of packages not imported
@@ -171,7 +171,7 @@ def _read_text(text: str, name: str, context: ir.Context, path: Path | None = No
     body, footer = constants.split_footer(text)
     body, resource_names = constants.with_own_names(body)
     guard.refuse_deep_nesting(body.encode("utf-8", "replace"), name)
-    body = shardy.to_generic(body, name)
+    body = checks.to_custom_calls(shardy.to_generic(body, name), name)
     data = body.encode("utf-8", "replace")
     guard.refuse_trapping(data, name, partial(_parse_text, data, context, None))
     source = Source(name, body)

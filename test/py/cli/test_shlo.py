@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from stablehlo_py.cli import shlo
-from stablehlo_py.cli.commands import compare
+from stablehlo_py.cli.check import compare
 
 ROOT = Path(__file__).parents[3]
 

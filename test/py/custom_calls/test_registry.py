@@ -324,6 +324,41 @@ def test_comparisons_of_test_programs():
         program(one, one + 1)
 
 
+def test_comparisons_are_those_of_stablehlo():
+    def holds(name: str, actual: np.ndarray, expected: np.ndarray, **attributes: object) -> bool:
+        ty = ArrayType(actual.shape, actual.dtype.name)
+        call = CustomCall(name, attributes, (ty, ty), (ArrayType((), "bool"),))
+        return bool(run_on_arrays(call, [actual, expected])[0])
+
+    tiny, nan = np.float32([1e-5]), np.float32([np.nan])
+    assert holds("check.expect_eq", np.float32([0.0]), np.float32([-0.0]))
+    assert not holds("check.expect_eq", nan, nan)
+    assert holds("check.expect_almost_eq", nan, nan)
+    assert holds("check.expect_almost_eq", tiny, 0 * tiny)
+    assert not holds("check.expect_almost_eq", tiny, -tiny)  # another sign
+    assert not holds("check.expect_almost_eq", np.float32([1e6]), np.float32([1e6 + 1]))  # nothing relative
+    assert holds("check.expect_almost_eq", np.float32([1]), np.float32([1.5]), tolerance=0.5)
+    assert not holds("check.expect_almost_eq", np.complex64([1 + 1j]), np.complex64([1 + 1.5j]))
+    assert holds("check.expect_close", nan, nan)
+    one = np.float32([1])
+    third = one + 3 * np.spacing(one)
+    assert holds("check.expect_close", one, third)
+    assert not holds("check.expect_close", one, third, max_ulp_difference=2)
+    assert not holds("check.expect_close", one, third, min_ulp_difference=4, max_ulp_difference=9)
+    assert holds("check.expect_eq", np.int32([3]), np.int32([3]))
+    assert not holds("check.eq", np.int32([3]), np.int32([4]))
+
+
+def test_a_comparison_takes_two_tensors_of_one_type():
+    text = """
+    func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+      stablehlo.custom_call @check.expect_eq(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> ()
+      return
+    }"""
+    with pytest.raises(UnsupportedOp, match="it compares two tensors of one type"):
+        compile(text, cache=False)
+
+
 def test_pivots_become_a_permutation():
     text = """
     func.func @main(%p: tensor<2x3xi32>) -> tensor<2x4xi32> {
