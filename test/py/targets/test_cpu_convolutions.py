@@ -14,7 +14,10 @@ from ops.agree import numbers, same, with_jax
 
 import stablehlo_py
 from stablehlo_py.compiler import Options
+from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.targets.cpu.codegen import CodegenOptions
+from stablehlo_py.targets.cpu.convolution_plan import tile_of
+from stablehlo_py.targets.cpu.convolutions import Axis, Geometry, Loop
 from stablehlo_py.targets.cpu.features import host
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
@@ -109,3 +112,18 @@ def test_every_number_of_threads_gives_the_same_bits(layout: tuple[str, ...]) ->
     assert " over 0.." in stablehlo_py.compile(text).as_text("program")
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize(("features", "vectors"), [(200, 3), (1000, 2)])
+def test_a_panel_of_the_kernel_leaves_room_in_the_second_level_cache(features: int, vectors: int) -> None:
+    """1000 outputs are 63 vectors, 21 panels of three; with 3000 products in a sum such a panel has 576 KB."""
+    places = 1024
+    loops = {
+        "b": Loop("b", 1, features * places, 0, 1000 * places),
+        "g": Loop("g", 1, features * places, 1000 * features * 3, 1000 * places),
+        "f": Loop("f", 1000, 0, features * 3, places),
+        "i": Loop("i", features, places, 3, 0),
+    }
+    tile = tile_of(Geometry(loops, (Axis(places, 3, places, 1, 1, 1, 1, 1, 1, 1),), 0), Cpu(64, 32), 4)
+    assert tile is not None
+    assert (tile.lane.name, tile.vectors) == ("f", vectors)

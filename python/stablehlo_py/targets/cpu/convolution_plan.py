@@ -19,6 +19,9 @@ from stablehlo_py.targets.cpu.convolutions import Geometry, Loop
 STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
+# Of the rate of a tile, at most, where its panel of the kernel takes more than half of the second-level cache, which is to
+# hold a part of the image too.
+LARGE_PANEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ def tile_of(
                 continue  # a packed kernel is the same for all rows of a tile
             for tile in _tiles(lane, row, cpu, element_bytes, _shortest(geometry, row)):
                 score = _score(geometry, tile)
+                if lane.w and geometry.depth * tile.vectors * tile.lanes * element_bytes > cpu.l2 // 2:
+                    score *= LARGE_PANEL
                 if best is None or score > best[0]:
                     best = (score, tile)
     return None if best is None else best[1]
