@@ -20,6 +20,7 @@ import torch_mlir._mlir_libs as _libraries
 import torch_mlir.dialects as _dialects
 from torch_mlir import ir as ir
 from torch_mlir import rewrite as rewrite
+from torch_mlir._mlir_libs import _mlir as _bindings
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
 from torch_mlir._mlir_libs import _torchMlir as _torch
 from torch_mlir.passmanager import PassManager as PassManager
@@ -68,11 +69,49 @@ DYNAMIC = -(2**63)  # how the bindings spell a dimension that is not known
 stablehlo.register_stablehlo_passes()
 
 
-def __getattr__(name: str) -> Any:  # Any: a module of builders
-    """The builders of a dialect are imported where they are first asked for: all of them take half a second."""
-    if name in DIALECTS:
-        return importlib.import_module(f"{PACKAGE}.dialects.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Where builders are not `dialects.NAME` of the package. That of linalg defines each op once more in a language of its own
+# and makes four contexts on the way, which takes longer than all other builders together.
+_PARTS = {"linalg": ("dialects._linalg_ops_gen", "dialects._linalg_enum_gen", "_mlir_libs._mlirDialectsLinalg")}
+
+
+class _Builders(types.ModuleType):
+    """The builders of a dialect, imported when one is first used: to name a dialect costs nothing."""
+
+    def __getattr__(self, name: str) -> Any:  # Any: what a module holds
+        if name.startswith("__"):
+            raise AttributeError(name)  # asked of every module by who knows whom
+        dialect = self.__name__.rpartition(".")[2]
+        for part in _PARTS.get(dialect, (f"dialects.{dialect}",)):
+            held = vars(importlib.import_module(f"{PACKAGE}.{part}"))
+            vars(self).update((key, value) for key, value in held.items() if not key.startswith("__"))
+        return super().__getattribute__(name)
+
+
+def __getattr__(name: str) -> types.ModuleType:
+    """The builders of a dialect."""
+    if name not in DIALECTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    builders = globals()[name] = _Builders(f"{PACKAGE}.dialects.{name}")
+    return builders
+
+
+def _take_as_loaded(dialect: str) -> None:
+    """Keep the bindings from importing all builders of a dialect when an op of it is looked at."""
+    name = f"{_dialects.__name__}.{dialect}"
+    if name in sys.modules:
+        return
+    sys.modules[name] = types.ModuleType(name)
+    _bindings.globals._check_dialect_module_loaded(dialect)
+    del sys.modules[name]  # whoever imports it gets the real one
+
+
+for _namespace in ("linalg", "llvm"):
+    _take_as_loaded(_namespace)
+
+
+def llvm_ir(module: ir.Operation) -> str:
+    """The text of LLVM IR of a module in the LLVM dialect, whose builders this does not take."""
+    return importlib.import_module(f"{PACKAGE}._mlir_libs._mlirDialectsLLVM").translate_module_to_llvmir(module)
 
 
 def new_context() -> ir.Context:

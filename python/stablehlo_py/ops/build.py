@@ -169,7 +169,10 @@ def splat(ty: TensorType, value: object) -> Tensor:
 
 def fill(ty: TensorType, stored: ir.Value) -> Tensor:
     """A tensor that holds the stored scalar everywhere."""
-    return Tensor(linalg.fill(stored, outs=[empty(ty).value]), ty)
+    out = empty(ty).value
+    op = linalg.FillOp([out.type], [stored], [out])
+    linalg.fill_builtin_region(op.operation)
+    return Tensor(op.results[0], ty)
 
 
 def empty(ty: TensorType) -> Tensor:

@@ -16,7 +16,7 @@ from ml_dtypes import bfloat16
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
-from stablehlo_py.mlir import ir, llvm
+from stablehlo_py.mlir import ir, llvm_ir
 
 _TRANSLATED_DIALECTS = ("llvm.", "nvvm.")
 # Scalars and vectors of these are LLVM types too; index, memref, tensor, tuple and the 8-bit floats are not.
@@ -26,7 +26,7 @@ _BUILTIN_TYPE = re.compile(r"(vector<(\[?\d+\]?x)+)?(i\d+|f16|bf16|f32|f64|f80|f
 def to_llvm_ir(module: ir.Operation) -> str:
     """The text of a module that holds only the LLVM and NVVM dialects, for `llvmlite.binding.parse_assembly`."""
     check_translatable(module)
-    return fix_literals(llvm.translate_module_to_llvmir(module))
+    return fix_literals(llvm_ir(module))
 
 
 def check_translatable(module: ir.Operation) -> None:

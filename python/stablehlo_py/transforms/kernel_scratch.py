@@ -72,7 +72,7 @@ def copies_to_loops(function: ir.Operation) -> None:
     for copy in operations_named(function, "memref.copy"):
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
-            linalg.copy(source, outs=[target])
+            linalg.fill_builtin_region(linalg.CopyOp([], [source], [target]).operation)
         copy.erase()
 
 
