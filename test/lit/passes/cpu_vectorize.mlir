@@ -1,14 +1,15 @@
 // RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx512f,+avx512vl,+avx512bw})' | FileCheck %s
 // RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx2})' | FileCheck %s --check-prefix=AVX2
 
-// 100 = 64 + 36: four vectors at once, then three with a mask; without masks the rest is the loop as it was.
+// 100 = 6 * 16 + 4: three vectors at once leave none over, then one with a mask; without masks the rest is the loop as it was.
 // CHECK-LABEL: func.func @elementwise
 // CHECK-SAME: kernel.vectors
-// CHECK: scf.for {{.*}} step %c64
-// CHECK-COUNT-4: arith.addf {{.*}} vector<16xf32>
-// CHECK: scf.for {{.*}} step %c16
-// CHECK: vector.maskedload
-// CHECK: vector.maskedstore
+// CHECK: scf.for {{.*}} step %c48
+// CHECK-COUNT-3: arith.addf {{.*}} vector<16xf32>
+// CHECK-NOT: scf.for
+// CHECK: dense<[true, true, true, true, false, {{.*}}]>
+// CHECK: llvm.intr.masked.load
+// CHECK: llvm.intr.masked.store
 // AVX2-LABEL: func.func @elementwise
 // AVX2: scf.for {{.*}} step %c32
 // AVX2-COUNT-4: arith.addf {{.*}} vector<8xf32>
@@ -33,9 +34,9 @@ func.func @elementwise(%x: memref<100xf32>, %y: memref<100xf32>) attributes {ker
 // CHECK: %[[P:.*]]:4 = scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
 // CHECK: %[[A:.*]] = arith.addf %[[P]]#0, %[[P]]#1
 // CHECK: %[[B:.*]] = arith.addf %[[P]]#2, %[[P]]#3
-// CHECK: arith.addf %[[A]], %[[B]]
-// CHECK: vector.shuffle
-// CHECK: vector.extract
+// CHECK: %[[C:.*]] = arith.addf %[[A]], %[[B]]
+// CHECK: vector.reduction <add>, %[[C]], {{.*}} fastmath<reassoc>
+// CHECK-NOT: scf.for
 // AVX2-LABEL: func.func @sum
 func.func @sum(%x: memref<128xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
   %c0 = arith.constant 0 : index
@@ -106,16 +107,18 @@ func.func @strided(%x: memref<128x4xf32>, %y: memref<128xf32>) attributes {kerne
 // CHECK-LABEL: func.func @columns
 // CHECK: scf.for {{.*}} step %c8
 // CHECK: scf.for
-// CHECK: %[[S:.*]] = vector.load %arg1
+// CHECK: llvm.load
+// CHECK: %[[S:.*]] = llvm.load
 // CHECK: arith.addf %[[S]],
 // CHECK-COUNT-7: arith.addf
-// CHECK: vector.store
+// CHECK: llvm.store
+// CHECK: llvm.store {{.*}} : f32, !llvm.ptr
 // CHECK: scf.for {{.*}} step %c1
 // Without masks, the elements that are left are done row by row.
 // AVX2-LABEL: func.func @columns
 // AVX2: scf.for %[[I:.*]] = {{.*}} step %c8
-// AVX2: %[[NEXT:.*]] = arith.addi %[[I]], %c1
 // AVX2: scf.for {{.*}} step %c16
+// AVX2: %[[NEXT:.*]] = arith.addi %[[I]], %c1
 // AVX2: scf.for %[[J:.*]] =
 // AVX2: memref.load %arg0[%[[I]], %[[J]]]
 // AVX2: scf.for %[[K:.*]] =
@@ -204,6 +207,7 @@ func.func @iota(%y: memref<64xi32>) attributes {kernel = "elementwise"} {
 
 // A loop that is shorter than a vector stays where there are no masks; one with a call stays anywhere.
 // CHECK-LABEL: func.func @short(
+// CHECK-NOT: scf.for
 // CHECK: arith.addf {{.*}} vector<16xf32>
 // AVX2-LABEL: func.func @short(
 // AVX2-NOT: vector
@@ -233,6 +237,46 @@ func.func @call(%x: memref<64xf32>, %y: memref<64xf32>) attributes {kernel = "si
     %0 = memref.load %x[%i] : memref<64xf32>
     %1 = func.call @f(%0) : (f32) -> f32
     memref.store %1, %y[%i] : memref<64xf32>
+  }
+  return
+}
+
+// -----
+
+// As many vectors as a step: no loop, and nothing to split.
+// CHECK-LABEL: func.func @one_block(
+// CHECK-SAME: %{{.*}}: memref<32xf32>, %{{.*}}: memref<32xf32>) attributes {kernel = "elementwise", kernel.vectors}
+// CHECK-NOT: scf.for
+// CHECK-COUNT-2: arith.addf {{.*}} vector<16xf32>
+// CHECK-NOT: arith.addf
+// CHECK: return
+func.func @one_block(%x: memref<32xf32>, %y: memref<32xf32>, %begin: index, %end: index) attributes {kernel = "elementwise", kernel.extent = 32 : i64} {
+  %c1 = arith.constant 1 : index
+  scf.for %i = %begin to %end step %c1 {
+    %a = memref.load %x[%i] : memref<32xf32>
+    %b = arith.addf %a, %a : f32
+    memref.store %b, %y[%i] : memref<32xf32>
+  }
+  return
+}
+
+// Begin and end count blocks; only the last of them has a rest.
+// CHECK-LABEL: func.func @blocks(
+// CHECK-SAME: %[[BEGIN:[^:]*]]: index, %[[END:[^:]*]]: index) attributes {kernel = "elementwise", kernel.extent = 4 : i64, kernel.vectors}
+// CHECK: %[[LOW:.*]] = arith.muli %[[BEGIN]], %c256
+// CHECK: %[[PART:.*]] = arith.muli %[[END]], %c256
+// CHECK: %[[HIGH:.*]] = arith.minsi %[[PART]], %c1000
+// CHECK: %[[WHOLE:.*]] = arith.minsi %[[HIGH]], %c992
+// CHECK: scf.for {{.*}} = %[[LOW]] to %[[WHOLE]] step %c32
+// CHECK: arith.subi %[[HIGH]], %[[WHOLE]]
+// CHECK-NOT: scf.for
+// CHECK: llvm.intr.masked.store
+func.func @blocks(%x: memref<1000xf32>, %y: memref<1000xf32>, %begin: index, %end: index) attributes {kernel = "elementwise", kernel.extent = 1000 : i64} {
+  %c1 = arith.constant 1 : index
+  scf.for %i = %begin to %end step %c1 {
+    %a = memref.load %x[%i] : memref<1000xf32>
+    %b = arith.addf %a, %a : f32
+    memref.store %b, %y[%i] : memref<1000xf32>
   }
   return
 }

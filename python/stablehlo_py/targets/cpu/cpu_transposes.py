@@ -20,8 +20,8 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, scf, vector
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
-from stablehlo_py.targets.cpu.innermost import is_plain
-from stablehlo_py.targets.cpu.streaming import LINE, Address, stream_end, streams
+from stablehlo_py.targets.cpu.streaming import LINE, Address, stream_end, streams, strides_of
+from stablehlo_py.targets.cpu.vector_legality import is_plain
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
@@ -119,7 +119,7 @@ def emit(of: Transposition, cpu: Cpu, *, alone: bool) -> None:
         if n == 1:
             _nest([*inside, across], of.shape, indices, lambda: _move(of, indices, panel))
         elif streams(of.target, cpu) and of.shape[last] * size % LINE == 0:
-            aligned = Address.of(of.target).is_aligned(LINE)
+            aligned = Address.of(of.target, [0] * len(of.shape)).is_aligned(LINE)
             nest.when(aligned, lambda: whole(streaming=True), lambda: whole(streaming=False))
         else:
             whole(streaming=False)
@@ -192,11 +192,12 @@ def _move_block(of: Transposition, indices: Sequence[int | ir.Value], n: int, st
     size = element_bytes(of.element)
     last, across = len(of.shape) - 1, of.source_dims[-1]
     ty = ir.VectorType.get([n], ir.IntegerType.get_signless(8 * size))
-    source = Address.of(of.source).at([indices[d] for d in of.source_dims])
-    target = Address.of(of.target).at(indices)
-    rows = [source.load(ty, r * source.stride(of.source_dims.index(last))) for r in range(n)]
+    source = Address.of(of.source, [indices[d] for d in of.source_dims])
+    target = Address.of(of.target, indices)
+    by_row, by_column = strides_of(of.source)[0][of.source_dims.index(last)], strides_of(of.target)[0][across]
+    rows = [source.moved(r * by_row).load(ty) for r in range(n)]
     for s, column in enumerate(transposed(rows, size)):
-        target.store(column, s * target.stride(across), streaming=streaming)
+        target.moved(s * by_column).store(column, streaming=streaming)
 
 
 def transposed(rows: Sequence[ir.Value], size: int) -> list[ir.Value]:

@@ -225,13 +225,14 @@ def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], 
     One lane by a constant mask is stored as a scalar: of a vector that was truncated, LLVM 22 stores the lane as wide as it
     was before, over what lies behind it.
     """
-    if _is_first_lane_alone(mask):
+    if is_first_lane_alone(mask):
         memref.store(vector.extract(value, [], [0]), target, indices)
     else:
         vector.maskedstore(target, indices, mask, value)
 
 
-def _is_first_lane_alone(mask: ir.Value) -> bool:
+def is_first_lane_alone(mask: ir.Value) -> bool:
+    """Whether a mask is a constant that has the first lane only: see `store_lanes`."""
     owner = mask.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return False

@@ -1,4 +1,4 @@
-"""Access to large buffers: by address, and past the caches.
+"""Access to buffers by address: vectors, masked or not, and stores past the caches.
 
 A store past the caches writes a whole line without reading it first and leaves the caches to what is read again. It
 pays where a kernel touches more than the last cache holds anyway.
@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import arith, ir, llvm, memref
+from stablehlo_py.mlir import DYNAMIC, arith, ir, llvm, vector
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 LINE = 64  # bytes of a cache line
 CACHE_BYTES = 32 << 20  # of the last cache; of a kernel's buffers in all, from which it streams its results
 LEAST_STREAM = 8 << 20  # bytes of a result
+_IS_VALUE = -(1 << 31)  # how LLVM's dialect spells that an index is an operand
 
 
 def streams(target: ir.Value, cpu: Cpu) -> bool:
@@ -39,54 +40,118 @@ def buffer_bytes(buffer: ir.Value) -> int:
     return math.prod(ty.shape) * element_bytes(ty.element_type) if ty.has_static_shape else 0
 
 
+def strides_of(buffer: ir.Value) -> tuple[list[int], int]:
+    """Elements from one place of each dimension to the next, and from the start to the first; DYNAMIC where unknown."""
+    strides, offset = ir.MemRefType(buffer.type).get_strides_and_offset()
+    return list(strides), offset
+
+
 @dataclass(frozen=True)
 class Address:
-    """A row-major buffer by the address of its first byte: elements of any type move as integers of their size."""
+    """A place in a buffer whose elements have `size` bytes. Vectors of any element type of that size move there."""
 
-    start: ir.Value  # i64
-    shape: tuple[int, ...]
-    size: int  # bytes of an element
+    pointer: ir.Value
+    size: int
 
     @classmethod
-    def of(cls, buffer: ir.Value) -> Address:
-        ty = ir.MemRefType(buffer.type)
-        start = arith.index_cast(_i64(), memref.extract_aligned_pointer_as_index(buffer))
-        return cls(start, tuple(ty.shape), element_bytes(ty.element_type))
+    def of(cls, buffer: ir.Value, indices: Sequence[int | ir.Value]) -> Address:
+        """The address of an element."""
+        strides, offset = strides_of(buffer)
+        i64, rank = _i64(), len(strides)
+        arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
+        ty = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{arrays})>")
+        # What the buffer is made of in LLVM: the conversion that follows knows it by this cast.
+        parts = ir.Operation.create("builtin.unrealized_conversion_cast", results=[ty], operands=[buffer]).results[0]
+
+        def known(value: int, *position: int) -> int | ir.Value:
+            if value != DYNAMIC:
+                return value
+            return arith.index_cast(ir.IndexType.get(), llvm.extractvalue(i64, parts, position))
+
+        place = known(offset, 2)
+        for d, (index, stride) in enumerate(zip(indices, strides, strict=True)):
+            by = known(stride, 4, d)
+            part = nest.multiply(index, by) if isinstance(by, int) else arith.muli(nest.index(index), by)
+            place = nest.add(place, part)
+        pointer = llvm.extractvalue(_pointer(), parts, [1])
+        return cls(pointer, element_bytes(ir.MemRefType(buffer.type).element_type)).moved(place)
+
+    def moved(self, by: int | ir.Value) -> Address:
+        """So many elements further; `by`: an integer, or an index or i64."""
+        if isinstance(by, int):
+            return self if by == 0 else replace(self, pointer=self._element(by))
+        if isinstance(by.type, ir.IndexType):
+            by = arith.index_cast(_i64(), by)
+        return replace(self, pointer=self._element(_IS_VALUE, by))
 
     def is_aligned(self, alignment: int) -> ir.Value:
-        rest = arith.andi(self.start, arith.constant(_i64(), alignment - 1))
+        rest = arith.andi(llvm.ptrtoint(_i64(), self.pointer), arith.constant(_i64(), alignment - 1))
         return arith.cmpi(arith.CmpIPredicate.eq, rest, arith.constant(_i64(), 0))
 
-    def at(self, indices: Sequence[int | ir.Value]) -> Address:
-        """The address of an element."""
-        place: int | ir.Value = 0
-        for extent, index in zip(self.shape, indices, strict=True):
-            place = nest.add(nest.multiply(place, extent), index)
-        offset = arith.index_cast(_i64(), nest.index(nest.multiply(place, self.size)))
-        return replace(self, start=arith.addi(self.start, offset))
+    def load(self, ty: ir.VectorType, mask: ir.Value | None = None) -> ir.Value:
+        """A vector from here on; zeros in the lanes that a mask leaves out."""
+        stored = _stored(ty)
+        if mask is not None:
+            value = llvm.intr_masked_load(stored, self.pointer, mask, self.size, pass_thru=_zeros(stored))
+        else:
+            alignment = ir.IntegerAttr.get(_i64(), self.size)
+            attributes = {"alignment": alignment}
+            value = _make("llvm.load", [stored], [self.pointer], attributes).results[0]
+        return value if stored == ty else arith.bitcast(ty, value)
 
-    def stride(self, dim: int) -> int:
-        """Bytes from one place of a dimension to the next."""
-        return math.prod(self.shape[dim + 1 :]) * self.size
-
-    def load(self, ty: ir.Type, offset: int = 0) -> ir.Value:
-        """A vector from so many bytes behind."""
-        return llvm.load(ty, self._pointer(offset), alignment=self.size)
-
-    def store(self, value: ir.Value, offset: int = 0, *, streaming: bool = False) -> None:
+    def store(self, value: ir.Value, mask: ir.Value | None = None, *, streaming: bool = False) -> None:
         """Streaming: the place must be aligned to the vector's own size."""
-        whole = ir.VectorType(value.type).shape[0] * self.size
-        # without the attribute where it is not meant: false would set it too
-        past = {"nontemporal": True} if streaming else {}
-        llvm.store(value, self._pointer(offset), alignment=whole if streaming else self.size, **past)
+        ty = ir.VectorType(value.type)
+        stored = _stored(ty)
+        if stored != ty:
+            value = arith.bitcast(stored, value)
+        if mask is None:
+            attributes: dict[str, ir.Attribute] = {"alignment": ir.IntegerAttr.get(_i64(), self.size)}
+            if streaming:
+                whole = ir.IntegerAttr.get(_i64(), ty.shape[0] * self.size)
+                attributes = {"alignment": whole, "nontemporal": ir.UnitAttr.get()}
+            _make("llvm.store", [], [value, self.pointer], attributes)
+        elif nest.is_first_lane_alone(mask):
+            llvm.store(vector.extract(value, [], [0]), self.pointer, alignment=self.size)
+        else:
+            llvm.intr_masked_store(value, self.pointer, mask, self.size)
 
     def prefetch(self, offset: int) -> None:
         """Ask for the line so many bytes behind, which need not exist."""
-        llvm.intr_prefetch(self._pointer(offset), 0, 3, 1)
+        byte = replace(self, size=1)
+        llvm.intr_prefetch(byte.moved(offset).pointer, 0, 3, 1)
 
-    def _pointer(self, offset: int) -> ir.Value:
-        place = arith.addi(self.start, arith.constant(_i64(), offset)) if offset else self.start
-        return llvm.inttoptr(ir.Type.parse("!llvm.ptr"), place)
+    def _element(self, index: int, *values: ir.Value) -> ir.Value:
+        attributes = {
+            "rawConstantIndices": ir.DenseI32ArrayAttr.get([index]),
+            "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8 * self.size)),
+        }
+        return _make("llvm.getelementptr", [_pointer()], [self.pointer, *values], attributes).results[0]
+
+
+def _make(
+    name: str, types: list[ir.Type], operands: list[ir.Value], attributes: dict[str, ir.Attribute]
+) -> ir.Operation:
+    # a third of what the builders of the bindings take
+    return ir.Operation.create(name, results=types, operands=operands, attributes=attributes)
+
+
+def _stored(ty: ir.VectorType) -> ir.VectorType:
+    """As what vectors of a type stand in memory: LLVM has no floats of 8 bits."""
+    element = ty.element_type
+    if isinstance(element, ir.FloatType) and ir.FloatType(element).width <= 8:
+        return ir.VectorType.get(ty.shape, ir.IntegerType.get_signless(8))
+    return ty
+
+
+def _zeros(ty: ir.VectorType) -> ir.Value:
+    element = ty.element_type
+    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, zero)).result
+
+
+def _pointer() -> ir.Type:
+    return ir.Type.parse("!llvm.ptr")
 
 
 def _i64() -> ir.Type:

@@ -1,4 +1,4 @@
-"""What an innermost loop does, as far as vectors are concerned: each value is uniform, linear or one a step.
+"""What an innermost loop may contain to become vectors: each value is uniform, linear or one a step.
 
 uniform: the same in every step. linear: an index that grows by one each step. Everything else is computed from the
 step's own elements, which must stand side by side in memory. What does not fit is no `Innermost`.
@@ -68,6 +68,8 @@ class Innermost:
 
 def innermost(op: ir.Operation) -> Innermost | None:
     """The loop as above; None when it does not fit. op: an scf.for without loops inside."""
+    if constant(op.operands[2]) != 1:
+        return None
     loop = Innermost(op)
     block = op.regions[0].blocks[0]
     loop.linear.add(block.arguments[0])
@@ -80,7 +82,21 @@ def innermost(op: ir.Operation) -> Innermost | None:
         _check_memory(loop)
     except _DoesNotFit:
         return None
-    return loop
+    return loop if loop.sizes else None
+
+
+def trip_count(op: ir.Operation) -> int | None:
+    """Steps of an scf.for of step 1, where they are known."""
+    low, high, step = (constant(v) for v in list(op.operands)[:3])
+    return None if low is None or high is None or step != 1 else high - low
+
+
+def constant(value: ir.Value) -> int | None:
+    """The integer that a value is."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+        return None
+    attribute = value.owner.operation.attributes["value"]
+    return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def _find_reductions(loop: Innermost, terminator: ir.Operation) -> None:

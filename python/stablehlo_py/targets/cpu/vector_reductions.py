@@ -1,0 +1,93 @@
+"""Reductions in vectors: what the lanes start from, and how they become one scalar.
+
+The order is that of the shape alone: vectors by pairs, lanes by halves, the start last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.targets.cpu.ordered_floats import order_of
+from stablehlo_py.targets.cpu.vector_legality import Reduction
+
+# op: its name as a reduction of lanes, and what changes nothing: a number, or an end of the range of integers
+_KINDS: dict[str, tuple[str, float | str]] = {
+    "arith.addi": ("add", 0),
+    "arith.muli": ("mul", 1),
+    "arith.andi": ("and", -1),
+    "arith.ori": ("or", 0),
+    "arith.xori": ("xor", 0),
+    "arith.addf": ("add", -0.0),
+    "arith.mulf": ("mul", 1.0),
+    "arith.maximumf": ("maximumf", float("-inf")),
+    "arith.minimumf": ("minimumf", float("inf")),
+    "arith.maxsi": ("maxsi", "least"),
+    "arith.minsi": ("minsi", "most"),
+    "arith.maxui": ("maxui", 0),
+    "arith.minui": ("minui", -1),
+}
+
+
+class Lanes:
+    """One reduction while it is in lanes: of floats in the order of integers where that is quicker."""
+
+    def __init__(self, of: Reduction, lanes: int, cpu: Cpu) -> None:
+        self.of, self.order = of, order_of(of.op, cpu)
+        element = self.order.integer if self.order else of.carried.type
+        self.type = ir.VectorType.get([lanes], element)
+
+    def start(self) -> ir.Value:
+        """Lanes that change nothing."""
+        element, (_, neutral) = self.type.element_type, _KINDS[self.of.op.name]
+        if self.order:
+            return splat(self.type, self.order.neutral)
+        if isinstance(neutral, str):
+            most = (1 << (ir.IntegerType(element).width - 1)) - 1
+            return splat(self.type, most if neutral == "most" else -most - 1)
+        return splat(self.type, neutral)
+
+    def total(self, partial: Sequence[ir.Value], init: ir.Value) -> ir.Value:
+        """The partial results of all lanes and the start as one scalar."""
+        values = list(partial)
+        while len(values) > 1:
+            pairs = [self._join(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+            values = pairs + values[len(values) // 2 * 2 :]
+        kind = _KINDS[self.of.op.name][0]
+        if self.order:
+            kind = "maxui" if self.order.largest else "minui"
+            key = self._reduced(kind, [*values], self.type.element_type)
+            return self._on([init, self.order.float_of(key)])
+        # With the start, since by itself a sum of lanes starts from 0.0, which a sum of -0.0 is not.
+        return self._reduced(kind, [*values, init], init.type)
+
+    def _join(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.order.join_keys(a, b) if self.order else self._on([a, b])
+
+    def _on(self, operands: Sequence[ir.Value]) -> ir.Value:
+        op = self.of.op
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        created = ir.Operation.create(
+            op.name, results=[operands[0].type], operands=list(operands), attributes=attributes
+        )
+        return created.results[0]
+
+    def _reduced(self, kind: str, operands: list[ir.Value], ty: ir.Type) -> ir.Value:
+        attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{kind}>")}
+        if not self.order and "fastmath" in self.of.op.attributes:
+            attributes["fastmath"] = self.of.op.attributes["fastmath"]
+        return ir.Operation.create("vector.reduction", results=[ty], operands=operands, attributes=attributes).results[
+            0
+        ]
+
+
+def splat(ty: ir.VectorType, value: float | int) -> ir.Value:
+    """A constant in all lanes."""
+    element = ty.element_type
+    number = (
+        ir.FloatAttr.get(element, value)
+        if isinstance(element, ir.FloatType)
+        else ir.IntegerAttr.get(element, int(value))
+    )
+    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, number)).result
