@@ -20,20 +20,26 @@ from stablehlo_py.targets.cpu import peak
 
 BATCH_SECONDS = 100e-6  # a sample is as many calls: a clock's reading is small beside it
 FEWEST = 3  # samples of each side
+ELEMENTS = {
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "int8": "i8",
+}  # with a rate of their own; the rest as f32
 TRIES = 5  # at the limit, on a machine that may do other things too
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What `threads` cores reach: f32 multiply-adds in registers, and a copy of arrays larger than the caches."""
+    """What `threads` cores reach: multiply-adds in registers by element type, and a copy of arrays larger than the caches."""
 
     threads: int
-    flops_per_second: float
+    flops_per_second: dict[str, float]
     bytes_per_second: float
 
-    def seconds(self, flops: float, moved: int) -> tuple[float, str]:
-        """The nearer bound, and which one it is."""
-        return max((flops / self.flops_per_second, "compute"), (moved / self.bytes_per_second, "memory"))
+    def seconds(self, flops: float, element: str, moved: int) -> tuple[float, str]:
+        """The nearer bound of work that multiplies `element`s, and which one it is."""
+        return max((flops / self.flops_per_second[element], "compute"), (moved / self.bytes_per_second, "memory"))
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Row:
     xla: Side = Side(0, 0, 0)
     flops: float = 0.0
     bytes: int = 0
+    element: str = "f32"  # what is multiplied: that of the first argument
     limit: float = 0.0
     bound: str = "memory"
 
@@ -75,7 +82,7 @@ class Row:
 
 def measure_limit(threads: int) -> Limit:
     """The best of several tries. Cores are taken to compute independently; memory they share: they copy all at once."""
-    flops = threads * max(peak.flops_per_second() for _ in range(TRIES))
+    flops = {e: threads * max(peak.flops_per_second(e) for _ in range(TRIES)) for e in ELEMENTS.values()}
     if threads == 1:
         return Limit(1, flops, max(peak.bytes_per_second() for _ in range(TRIES)))
     source, target = (np.ones((threads, peak.COPY_BYTES // threads), np.uint8) for _ in range(2))
@@ -119,7 +126,8 @@ def measure(name: str, workload: Workload, limit: Limit, seconds: float) -> Row:
     moved = workload.bytes
     if moved is None:
         moved = sum(a.nbytes for a in arrays) + wanted.nbytes
-    best, bound = limit.seconds(workload.flops, moved)
+    element = ELEMENTS.get(arrays[0].dtype.name, "f32")
+    best, bound = limit.seconds(workload.flops, element, moved)
     return Row(
         name,
         difference=difference,
@@ -128,6 +136,7 @@ def measure(name: str, workload: Workload, limit: Limit, seconds: float) -> Row:
         xla=Side(xla_compile, min(xla), statistics.median(xla)),
         flops=workload.flops,
         bytes=moved,
+        element=element,
         limit=best,
         bound=bound,
     )

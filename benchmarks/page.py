@@ -32,11 +32,12 @@ HOW = """\
   and of the medians. On a machine that does other things too, the fastest calls are the steadier of the two; where the
   ratios differ much, something disturbed one side or the threads had to wait.
 - **limit** is the share of the machine's limit that each side reaches: the time that the workload's flops, or the bytes of its
-  arguments and results, would take at the rates above, whichever is longer, divided by the fastest time. The word says
-  which of the two it is. Shares can be above 100%: data that stays in the caches between calls is faster than memory,
-  reading alone is faster than a copy, and bf16 and int8 have instructions that do more than an f32 multiply-add. Where the
-  share is a few percent, the work is something that the two rates do not count: the cost of a call, comparisons, functions
-  such as exp, steps that wait for each other.
+  arguments and results, would take at the rates above, whichever is longer, divided by the fastest time. The rate of flops
+  is that of the first argument's element type, f32 for those without one. The word says which of the two it is. Shares can
+  be above 100%: data that stays in the caches between calls is faster than memory, reading alone is faster than a copy, and
+  spectra need fewer flops than the sum that is counted for a convolution. Where the share is a few percent, the work is
+  something that the two rates do not count: the cost of a call, comparisons, functions such as exp, steps that wait for
+  each other.
 - **compile ms** is from the lowered program to one that can be called, with nothing cached, once, after both sides have
   compiled something else; JAX's own tracing and lowering, which both need, is not in it. The ratio is again XLA's time
   divided by ours.
@@ -83,8 +84,9 @@ def text(rows: list[Row], limit: Limit, machine: dict[str, str], command: str) -
     timed = [row for row in rows if not row.failure]
     even = sum(row.fastest_ratio >= EVEN for row in timed)
     facts = [f"- {name}: {fact}" for name, fact in machine.items()]
+    rates = ", ".join(f"{element} {rate / 1e9:.0f}" for element, rate in limit.flops_per_second.items())
     facts.append(
-        f"- limit of the cores used: {limit.flops_per_second / 1e9:.0f} GFLOP/s (f32 multiply-adds in registers), "
+        f"- limit of the cores used: {rates} GFLOP/s (multiply-adds of these in registers), "
         f"{limit.bytes_per_second / 1e9:.1f} GB/s (a copy larger than the caches, read and written)"
     )
     facts.append(f"- command: `{command}`")
@@ -113,7 +115,7 @@ def _table(rows: list[Row]) -> list[str]:
             f"{row.median_ratio:.2f}",
             _share(row.limit / row.ours.fastest),
             _share(row.limit / row.xla.fastest),
-            row.bound,
+            row.bound if row.bound == "memory" or row.element == "f32" else f"{row.bound}, {row.element}",
             _digits(row.ours.compile * 1e3),
             _digits(row.xla.compile * 1e3),
             f"{row.compile_ratio:.2f}",

@@ -208,6 +208,7 @@ def cost(source: Any, target: str) -> dict[str, int]:  # Any: as in compile
     total = found.total
     return {
         "flops": total.flops,
+        **{f"flops.{element}": flops for element, flops in found.flops_by_element.items() if flops},
         "transcendentals": total.transcendentals,
         "bytes": total.bytes,
         "unknown_loops": found.unknown_loops,

@@ -1,4 +1,4 @@
-"""benchmarks/: two workloads go through the runner, and what it writes has the promised form."""
+"""benchmarks/: three workloads go through the runner, and what it writes has the promised form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("jax")
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["add4x4", "gather"]
+NAMES = ["add4x4", "gather", "conv_int8"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,7 @@ def test_rows_are_consistent(measured):
 
 
 def test_bytes_are_of_arguments_and_results_unless_stated(measured):
-    add, gather = measured[1]["rows"]
+    add, gather, _ = measured[1]["rows"]
     assert (add["flops"], add["bytes"]) == (16, 3 * 16 * 4)
     assert gather["bytes"] == 32768 * (64 + 64 + 1) * 4  # not the whole table of 65536 rows
     limit = measured[1]["limit"]
@@ -54,10 +54,21 @@ def test_bytes_are_of_arguments_and_results_unless_stated(measured):
     assert gather["limit"] == pytest.approx(gather["bytes"] / limit["bytes_per_second"])
 
 
+def test_flops_are_held_against_the_rate_of_their_elements(measured):
+    _, found, page = measured
+    rates = found["limit"]["flops_per_second"]
+    assert list(rates) == ["f32", "f64", "bf16", "i8"]
+    conv = found["rows"][2]
+    assert (conv["element"], conv["bound"]) == ("i8", "compute")
+    assert conv["limit"] == pytest.approx(conv["flops"] / rates["i8"])
+    assert "| compute, i8 |" in page
+    assert f"i8 {rates['i8'] / 1e9:.0f} GFLOP/s" in page
+
+
 def test_means_are_geometric(measured):
     _, found, _ = measured
     ratios = [row["xla"]["fastest"] / row["ours"]["fastest"] for row in found["rows"]]
-    assert found["means"]["fastest"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
+    assert found["means"]["fastest"] == pytest.approx((ratios[0] * ratios[1] * ratios[2]) ** (1 / 3))
 
 
 def test_page_has_machine_table_and_text(measured):

@@ -22,7 +22,8 @@ from stablehlo_py.targets.cpu import peak
 class Row:
     """One benchmark: seconds of compilation and of the calls, rates at the fastest of them, and this machine's limits.
 
-    gflops_limit: multiply-adds in registers on one core, times the threads. gbytes_limit: a copy by one core.
+    gflops_limit: multiply-adds in registers on one core, of the element types that the program computes in, times the
+    threads. gbytes_limit: a copy by one core.
     """
 
     compile_s: float
@@ -59,16 +60,18 @@ def bench(arguments: argparse.Namespace) -> int:
     threads = executable.executor.threads
     fastest = min(seconds)
     moved = sum(a.nbytes for a in inputs) + sum(ty.bytes for ty in executable.program.results)
+    cost = executable.cost_analysis()
+    by_element = {name.removeprefix("flops."): count for name, count in cost.items() if name.startswith("flops.")}
     row = Row(
         compile_s,
         len(seconds),
         fastest,
         statistics.median(seconds),
         max(seconds),
-        executable.cost_analysis()["flops"] / fastest / 1e9,
+        cost["flops"] / fastest / 1e9,
         moved / fastest / 1e9,
         threads,
-        threads * peak.flops_per_second() / 1e9,
+        threads * peak.mixed_flops_per_second(by_element) / 1e9,
         peak.bytes_per_second() / 1e9,
     )
     print(json.dumps(asdict(row)) if arguments.json else _text(row))

@@ -36,6 +36,17 @@ def test_convolution_counts_its_window() -> None:
     assert found.total.flops == 2 * 6 * 6 * 16 * 3 * 3 * 3
 
 
+def test_flops_by_what_they_are_done_in() -> None:
+    found = cost("""func.func @main(%a: tensor<4x5xbf16>, %b: tensor<5x6xbf16>, %c: tensor<7xf64>)
+        -> (tensor<4x6xbf16>, tensor<7xf64>) {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x5xbf16>, tensor<5x6xbf16>) -> tensor<4x6xbf16>
+      %1 = stablehlo.add %0, %0 : tensor<4x6xbf16>
+      %2 = stablehlo.multiply %c, %c : tensor<7xf64>
+      return %1, %2 : tensor<4x6xbf16>, tensor<7xf64>
+    }""")
+    assert found.flops_by_element == {"bf16": 2 * 4 * 5 * 6, "f32": 24, "f64": 7}
+
+
 LOOP = """func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {{
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %bound = stablehlo.constant dense<10> : tensor<i32>

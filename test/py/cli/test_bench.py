@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import llvmlite.binding as llvmlite
 import pytest
 
 from stablehlo_py.cli.shlo import main
+from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.targets.cpu import peak
+from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.product_forms import DOTS, form_of
 
 PROGRAM = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -48,5 +52,46 @@ def test_profile_lists_every_kernel(program: str, tmp_path: Path, capsys: pytest
 
 
 def test_limits_of_this_machine_are_plausible() -> None:
-    assert 1e9 < peak.flops_per_second() < 1e12
+    f32 = peak.flops_per_second()
+    assert 1e9 < f32 < 1e12
     assert 1e8 < peak.bytes_per_second() < 1e12
+    cpu = cpu_of(host()[1])
+    # half, twice and four times as many in a register; far from each other even on a busy machine
+    assert peak.flops_per_second("f64") < 0.8 * f32
+    if cpu.bf16_dot:
+        assert peak.flops_per_second("bf16") > 1.3 * f32
+    if cpu.int8_dot:
+        assert peak.flops_per_second("i8") > 2 * f32
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "f16", "bf16", "i8", "ui8"])
+@pytest.mark.parametrize("cpu", [Cpu(64, 32, bf16_dot=True, int8_dot=True), Cpu(64, 32), Cpu(32, 16), Cpu(16, 32)])
+def test_the_limit_is_measured_with_the_instruction_of_products(element: str, cpu: Cpu) -> None:
+    form = form_of(element, cpu, accumulates=False)
+    text = peak._multiply_adds(form)
+    assert (DOTS[element] if form.group > 1 else "llvm.fma") in text
+    llvmlite.parse_assembly(text).verify()
+
+
+def test_the_limit_of_mixed_work_is_the_time_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"f32": 10.0, "i8": 40.0}
+    monkeypatch.setattr(peak, "flops_per_second", lambda element="f32": rates[element])
+    assert peak.mixed_flops_per_second({"f32": 100, "i8": 0}) == pytest.approx(10)
+    assert peak.mixed_flops_per_second({}) == pytest.approx(10)
+    assert peak.mixed_flops_per_second({"f32": 100, "i8": 400}) == pytest.approx(500 / 20)
+
+
+def test_bench_of_bytes_is_held_against_the_rate_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bytes.mlir"
+    path.write_text("""func.func @main(%a: tensor<64x64xi8>, %b: tensor<64x64xi8>) -> tensor<64x64xi32> {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
+      return %0 : tensor<64x64xi32>
+    }""")
+    asked = []
+    monkeypatch.setattr(peak, "flops_per_second", lambda element="f32": asked.append(element) or 7e9)
+    assert main(["bench", str(path), "--seconds=0.01", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert asked == ["i8"]
+    assert row["gflops_limit"] == pytest.approx(7 * row["threads"])

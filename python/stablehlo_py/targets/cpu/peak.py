@@ -1,10 +1,10 @@
-"""What one core of this machine can do: a loop of multiply-adds in registers, and a copy too large for the caches."""
+"""What one core of this machine can do: loops of multiply-adds in registers, and a copy too large for the caches."""
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -12,20 +12,27 @@ from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets import machine_code
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.product_forms import DOTS, Form, form_of
 
 CHAINS = 12  # independent sums: more than latency times rate of any core so far, and they fit 16 registers
 STEPS = 200_000
 COPY_BYTES = 64 << 20
 
 
-def flops_per_second() -> float:
-    """f32 operations of one core, two for each multiply-add."""
-    lanes = cpu_of(host()[1]).lanes(4)
-    code = machine_code.Code([codegen.make_object(_multiply_adds(lanes), machine_code.CodegenOptions())])
+def flops_per_second(element: str = "f32") -> float:
+    """Operations of one core in products of `element`, two for each multiply-add, by the instruction that products use."""
+    form = form_of(element, cpu_of(host()[1]), accumulates=False)
+    code = machine_code.Code([codegen.make_object(_multiply_adds(form), machine_code.CodegenOptions())])
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[0])
-    memory = np.zeros(CHAINS * lanes, np.float32)
+    memory = np.zeros(CHAINS * form.lanes * form.bytes, np.uint8)
     best = _fastest(lambda: kernel(memory.ctypes.data, 0, STEPS))
-    return 2.0 * CHAINS * lanes * STEPS / best
+    return 2.0 * CHAINS * form.lanes * form.group * STEPS / best
+
+
+def mixed_flops_per_second(flops: Mapping[str, int]) -> float:
+    """What one core can do of work that has so many flops of each element; that of f32 where there are none."""
+    asked = {element: count for element, count in flops.items() if count} or {"f32": 1}
+    return sum(asked.values()) / sum(count / flops_per_second(element) for element, count in asked.items())
 
 
 def bytes_per_second() -> float:
@@ -34,20 +41,30 @@ def bytes_per_second() -> float:
     return 2.0 * COPY_BYTES / _fastest(lambda: np.copyto(target, source))
 
 
-def _multiply_adds(lanes: int) -> str:
-    """for i in begin .. end: sum[c] = sum[c] * x + y, for each chain; the sums are stored so that none is idle."""
-    vector = f"<{lanes} x float>"
+def _multiply_adds(form: Form) -> str:
+    """for i in begin .. end: sum[c] = sum[c] + x * x, for each chain; the sums are stored so that none is idle."""
+    if form.group == 1:
+        sums = taken = f"<{form.lanes} x {'double' if form.element == 'f64' else 'float'}>"
+        name = f"llvm.fma.v{form.lanes}f{8 * form.bytes}"
+    else:
+        sums = f"<{form.lanes} x {'float' if form.element == 'bf16' else 'i32'}>"
+        part = "bfloat" if form.element == "bf16" else f"i{32 // form.group}"
+        taken = f"<{form.lanes * form.group} x {part}>"
+        name = DOTS[form.element]
     phis, steps, stores = [], [], []
     for c in range(CHAINS):
-        phis.append(f"  %s{c} = phi {vector} [zeroinitializer, %0], [%n{c}, %loop]")
-        steps.append(f"  %n{c} = call {vector} @llvm.fma.v{lanes}f32({vector} %s{c}, {vector} %x, {vector} %x)")
+        phis.append(f"  %s{c} = phi {sums} [zeroinitializer, %0], [%n{c}, %loop]")
+        values = f"{taken} %x, {taken} %x, {sums} %s{c}" if form.group == 1 else f"{sums} %s{c}, {taken} %x, {taken} %x"
+        steps.append(f"  %n{c} = call {sums} @{name}({values})")
         stores.append(
-            f"  %p{c} = getelementptr float, ptr %buffers, i64 {c * lanes}\n  store {vector} %n{c}, ptr %p{c}, align 4"
+            f"  %p{c} = getelementptr i8, ptr %buffers, i64 {c * form.lanes * form.bytes}\n"
+            f"  store {sums} %n{c}, ptr %p{c}, align 4"
         )
+    order = f"{taken}, {taken}, {sums}" if form.group == 1 else f"{sums}, {taken}, {taken}"
     lines = [
-        f"declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})",
+        f"declare {sums} @{name}({order})",
         f"define void @{machine_code.ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{",
-        f"  %x = load {vector}, ptr %buffers, align 4",
+        f"  %x = load {taken}, ptr %buffers, align 4",
         "  br label %loop",
         "loop:",
         "  %i = phi i64 [%begin, %0], [%next, %loop]",
