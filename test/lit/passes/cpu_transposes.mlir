@@ -9,7 +9,7 @@
 // CHECK: arith.minui %{{.*}}, %c36
 // CHECK: scf.for %{{.*}} to %c8
 // CHECK: scf.for %{{.*}} to %c64{{.*}} step %c8
-// CHECK-COUNT-8: llvm.load {{.*}} vector<8xi32>
+// CHECK-COUNT-8: llvm.load {{.*}} vector<8xf32>
 // CHECK-COUNT-24: vector.shuffle
 // CHECK-COUNT-8: llvm.store
 // CHECK-NOT: linalg

@@ -27,6 +27,7 @@ from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes, widened
+from stablehlo_py.targets.cpu.register_transpose import transposed
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
@@ -314,7 +315,7 @@ class _Emitter:
                 first = add(place, at)
                 rows = [self._kernel_vector(add(first, (offset + n) * tile.lane.w)) for n in range(lanes)]
                 to = add(target, multiply(at, row))
-                for n, column in enumerate(nest.transpose(rows, self.vectors)):
+                for n, column in enumerate(transposed(rows)):
                     self.vectors.store(column, self.panel, [add(to, n * row + v * lanes)])
 
         whole = count // lanes * lanes

@@ -26,6 +26,7 @@ from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.fft_butterflies import Pair, constant, factors_of, short_transform
 from stablehlo_py.targets.cpu.lower_fft import FFT, Transform
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.register_transpose import transposed
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
@@ -322,7 +323,7 @@ class _Emitter:
             sides = [(memory, rows), (scratch, columns)]
             (source, read), (target, written) = sides[::-1] if store else sides
             block = [vectors.load(source, [at]) for at in read]
-            for value, at in zip(nest.transpose(block, vectors), written, strict=True):
+            for value, at in zip(transposed(block), written, strict=True):
                 vectors.store(value, target, [at])
 
         def single(f: Index) -> None:

@@ -17,9 +17,10 @@ from typing import ClassVar
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
-from stablehlo_py.mlir import arith, ir, scf, vector
+from stablehlo_py.mlir import arith, ir, scf
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.register_transpose import transposed
 from stablehlo_py.targets.cpu.streaming import LINE, Address, stream_end, streams, strides_of
 from stablehlo_py.targets.cpu.vector_legality import is_plain
 from stablehlo_py.transforms.kernel_scratch import element_bytes
@@ -27,6 +28,7 @@ from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 LEAST_BYTES = 1 << 12  # below, everything is in the first cache anyway
 LEAST_BLOCK = 4  # rows; fewer are not worth shuffles
+MOVED_AS = {4: ir.F32Type, 8: ir.F64Type}  # by bytes; as floats, which the fence between shuffles takes as they are
 PANEL = 256  # bytes written along each row of the result: runs of lines cost less than single ones, far apart
 
 
@@ -191,42 +193,10 @@ def _move_block(of: Transposition, indices: Sequence[int | ir.Value], n: int, st
     """n rows of the source from `indices` on, as n rows of the result."""
     size = element_bytes(of.element)
     last, across = len(of.shape) - 1, of.source_dims[-1]
-    ty = ir.VectorType.get([n], ir.IntegerType.get_signless(8 * size))
+    ty = ir.VectorType.get([n], MOVED_AS[size].get() if size in MOVED_AS else ir.IntegerType.get_signless(8 * size))
     source = Address.of(of.source, [indices[d] for d in of.source_dims])
     target = Address.of(of.target, indices)
     by_row, by_column = strides_of(of.source)[0][of.source_dims.index(last)], strides_of(of.target)[0][across]
     rows = [source.moved(r * by_row).load(ty) for r in range(n)]
-    for s, column in enumerate(transposed(rows, size)):
+    for s, column in enumerate(transposed(rows)):
         target.moved(s * by_column).store(column, streaming=streaming)
-
-
-def transposed(rows: Sequence[ir.Value], size: int) -> list[ir.Value]:
-    """The columns of a square block of vectors with elements of `size` bytes, each shuffle one that x86 has.
-
-    First within the 16-byte pieces of the vectors (unpack), then the pieces among the vectors.
-    """
-    n = len(rows)
-    piece = min(n, 16 // size)  # elements
-    pieces = n // piece
-    low = [p * piece + i // 2 + (n if i % 2 else 0) for p in range(pieces) for i in range(piece)]
-    high = [i + piece // 2 for i in low]
-    groups = [list(rows[g * piece : (g + 1) * piece]) for g in range(pieces)]
-    for _ in range(int(math.log2(piece))):
-        groups = [
-            [_shuffle(group[i], group[i + piece // 2], mask) for i in range(piece // 2) for mask in (low, high)]
-            for group in groups
-        ]
-    even = [2 * p * piece + i for p in range(pieces) for i in range(piece)]
-    odd = [piece + i for i in even]
-    columns: list[list[ir.Value]] = []  # of each place in a piece: the vectors, by the piece that the column stood in
-    for place in range(piece):
-        block = [group[place] for group in groups]
-        for _ in range(int(math.log2(pieces))):
-            pairs = list(zip(block[::2], block[1::2], strict=True))
-            block = [_shuffle(a, b, mask) for mask in (even, odd) for a, b in pairs]
-        columns.append(block)
-    return [columns[s % piece][s // piece] for s in range(n)]
-
-
-def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
-    return vector.ShuffleOp(a, b, list(mask)).result

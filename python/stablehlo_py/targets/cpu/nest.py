@@ -205,20 +205,6 @@ class Vectors:
         return arith.ConstantOp(self.type, ir.DenseElementsAttr.get_splat(self.type, zero)).result
 
 
-def transpose(rows: Sequence[ir.Value], vectors: Vectors) -> list[ir.Value]:
-    """The columns of a square block of vectors: log2(n) rounds of interleaving the two halves."""
-    n = vectors.lanes
-    low = [i // 2 + (n if i % 2 else 0) for i in range(n)]
-    high = [n // 2 + i for i in low]
-    block = list(rows)
-    count = 1
-    while count < n:
-        half = len(block) // 2
-        block = [vector.ShuffleOp(block[i], block[i + half], mask).result for i in range(half) for mask in (low, high)]
-        count *= 2
-    return block
-
-
 def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], mask: ir.Value) -> None:
     """Store the lanes that a mask has.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.register_transpose import transposed
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
@@ -127,7 +128,7 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
                 where = of.at(of.b_labels, n=n, k=add(multiply(step, of.group), of.at_k))
                 rows.append(product_forms.run_to_lanes(of.form, fetch(of, of.b, where, *_run(of, step))))
             found = list(noted)
-            for r, lanes in enumerate(nest.transpose(rows, of.vectors)):
+            for r, lanes in enumerate(transposed(rows)):
                 found = _note(of, "rhs", lanes, found, number)
                 of.vectors.store(lanes, of.packed_b, [add(add(base, multiply(add(step, r), of.nr)), w)])
             return found
