@@ -17,6 +17,7 @@ from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
 from stablehlo_py.runtime.program import Program
+from stablehlo_py.targets.cpus import missing
 from stablehlo_py.targets.machine_code import Code, CodegenOptions
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def compile(
     source: a path, MLIR text, MLIR bytecode or a StableHLO artifact as bytes, a `jax.export.Exported`, the result of
     `jax.jit(f).lower(...)`, or a module of the bindings. cache: whether what was compiled before, by this or another
     process, is taken from disk; a `Cache` to say where. Raises BadInput for what is not a program, UnsupportedOp for
-    an op the target cannot do.
+    an op the target cannot do, BadOption for an option without a meaning. A program for another CPU (`options.codegen`)
+    can be looked at; calling it is a WrongMachine where this machine lacks instructions of that CPU.
     """
     if target not in TARGETS:
         raise CompileError(
@@ -100,6 +102,7 @@ def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Cloc
         timing=clock.seconds,
         cost=lambda: _cost(source, target),
         donate=donate,
+        lacks=missing(options.codegen.cpu, options.codegen.features),
     )
 
 

@@ -26,6 +26,14 @@ class BadInput(CompileError):
     """The input is not a program: malformed text, a damaged artifact, a file that is not there."""
 
 
+class BadOption(CompileError, ValueError):
+    """An option that does not mean anything: a name that nobody knows, a number out of range."""
+
+
+class WrongMachine(CompileError, RuntimeError):
+    """A program for another CPU was called on a machine that lacks some of its instructions."""
+
+
 class UnsupportedOp(CompileError):
     """An op that a target cannot do, found before any of the program runs."""
 

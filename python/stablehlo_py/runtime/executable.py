@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stablehlo_py.errors import OutOfMemory
+from stablehlo_py.errors import OutOfMemory, WrongMachine
 from stablehlo_py.runtime.donation import places_of_results, sole_owners
 from stablehlo_py.runtime.entry import call_of
 from stablehlo_py.runtime.executor import Executor, NativeExecutor
@@ -21,6 +21,7 @@ class Executable:
 
     signature: the types of arguments and results. stages: the program's text after each stage of compilation, made
     when asked for. timing: seconds spent in each step of compilation. donate: arguments whose memory results may take.
+    lacks: what this machine does not have of the instructions in the code; a call says so and runs nothing.
     """
 
     def __init__(
@@ -33,13 +34,14 @@ class Executable:
         timing: Mapping[str, float],
         cost: Callable[[], Mapping[str, int]] = dict,
         donate: Sequence[int] = (),
+        lacks: str = "",
     ) -> None:
         self.program, self.executor, self.target = program, executor, target
         self.stages, self.timing, self._cost = stages, dict(timing), cost
         self._arguments = tuple((ty.shape, ty.numpy) for ty in program.arguments)
         self._results = tuple((ty.shape, ty.numpy) for ty in program.results)
         self._places = places_of_results(program, donate)
-        self._call = call_of(executor, self._places) or _take_none
+        self._call = _refuse_for(lacks) if lacks else call_of(executor, self._places) or _take_none
 
     @property
     def signature(self) -> Signature:
@@ -143,6 +145,16 @@ def _as_array(argument: Any) -> np.ndarray:  # Any: whatever numpy makes an arra
     if hasattr(argument, "__array__") or not hasattr(argument, "__dlpack__"):
         return np.asarray(argument)
     return np.from_dlpack(argument)
+
+
+def _refuse_for(lacks: str) -> Callable[..., None]:
+    def refuse(*arguments: object) -> None:
+        raise WrongMachine(
+            f"the program was compiled for a CPU with {lacks}, which this machine does not have",
+            hint="compile it without Options.codegen, or for this machine's features, to run it here",
+        )
+
+    return refuse
 
 
 def _take_none(*arguments: object) -> None:

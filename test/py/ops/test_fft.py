@@ -68,7 +68,7 @@ def test_lengths(length: int) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("cpu", ["", "znver2"], ids=["host", "avx2"])
+@pytest.mark.parametrize("cpu", ["", "x86-64-v3"], ids=["host", "avx2"])
 def test_lanes(kind: str, shape: tuple[int, ...], count: int, cpu: str) -> None:
     """More transforms than lanes, fewer, and as many as a vector and some; odd and even lengths, every factor."""
     if cpu and "+avx2" not in host()[1]:

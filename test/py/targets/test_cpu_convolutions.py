@@ -65,7 +65,7 @@ def convolution(options: dict) -> Callable:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("cpu", ["", "znver2"], ids=["host", "avx2"])
+@pytest.mark.parametrize("cpu", ["", "x86-64-v3"], ids=["host", "avx2"])
 def test_kinds(name: str, cpu: str) -> None:
     if cpu and "+avx2" not in host()[1]:
         pytest.skip("this machine has no AVX2")

@@ -7,6 +7,8 @@ import pytest
 
 import stablehlo_py
 from stablehlo_py.compiler import Options
+from stablehlo_py.errors import BadOption, WrongMachine
+from stablehlo_py.targets import cpus
 from stablehlo_py.targets.cpu.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host, resolved
 
@@ -27,12 +29,12 @@ def compiled(text: str, cpu: str):
 
 
 @pytest.mark.skipif("+avx2" not in host()[1], reason="code for other x86-64 processors runs on x86-64 only")
-@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "znver2", "haswell"])
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3", "haswell"])
 def test_older_processors(cpu):
     executable = compiled(PROGRAM, cpu)
     assembly = executable.as_text("asm")
     assert "zmm" not in assembly
-    assert ("ymm" in assembly) == (cpu in ("znver2", "haswell"))
+    assert ("ymm" in assembly) == (cpu in ("x86-64-v3", "haswell"))
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(33, 70)).astype(np.float32), rng.normal(size=(70, 65)).astype(np.float32)
     product, transposed = executable(x, y)
@@ -53,4 +55,45 @@ def test_code_is_made_for_any_processor(cpu, text):
 def test_the_hosts_own_processor():
     assert resolved("", "") == resolved(host()[0], "") == host()
     assert resolved("", "+avx2") == (host()[0], "+avx2")
-    assert resolved("unheard-of", "") == ("unheard-of", "")
+    assert resolved("native", "") == host()
+
+
+def for_cpu(cpu: str = "", features: str = "") -> Options:
+    return Options(codegen=CodegenOptions(cpu=cpu, features=features))
+
+
+@pytest.mark.parametrize(
+    "cpu, features, said",
+    [
+        ("skylak", "", "LLVM knows no CPU 'skylak' of this machine's kind\n  hint: did you mean 'skylake'"),
+        ("unheard-of", "", "LLVM knows no CPU 'unheard-of' of this machine's kind\n  hint: 'native' is"),
+        ("", "+avx51f", "LLVM knows no feature 'avx51f' of this machine's kind\n  hint: did you mean 'avx512f'"),
+        ("", "avx2", "feature 'avx2' has no sign\n  hint: write [+]avx2"),
+    ],
+)
+@pytest.mark.skipif(not host()[1].count("+sse2"), reason="names processors of x86-64")
+def test_a_name_that_llvm_does_not_know(cpu, features, said, capfd):
+    with pytest.raises(BadOption, match=said):
+        stablehlo_py.compile(PROGRAM, options=for_cpu(cpu, features))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_call_on_a_machine_that_lacks_instructions(monkeypatch):
+    absent = next((name[1:] for name in host()[1].split(",") if name.startswith("-avx")), None)
+    if absent is None:
+        pytest.skip("this machine has all that LLVM knows")
+    executable = stablehlo_py.compile(PROGRAM, cache=False, options=for_cpu(features=f"+avx2,+{absent}"))
+    assert executable.as_text("asm")
+    x, y = np.zeros((33, 70), np.float32), np.zeros((70, 65), np.float32)
+    with pytest.raises(WrongMachine, match=f"compiled for a CPU with {absent}, which this machine does not have"):
+        executable(x, y)
+
+
+def test_what_a_machine_lacks_of_a_named_cpu(monkeypatch):
+    monkeypatch.setattr(cpus, "host", lambda: ("haswell", "+sse2,+avx2,+fma,-avx512f,-avx512vl,-gfni,-sse4a"))
+    assert cpus.missing("znver2", "") == "sse4a"
+    assert cpus.missing("icelake-server", "") == "avx512f, avx512vl, gfni"
+    assert cpus.missing("icelake-server", "-gfni,+sse4a") == "avx512f, avx512vl, sse4a"
+    assert cpus.missing("", "+avx2,+prefer-256-bit") == ""
+    assert cpus.missing("x86-64-v3", "") == cpus.missing("haswell", "") == cpus.missing("", "") == ""
+    assert cpus.missing("knl", "") == "instructions of knl that are not known here"

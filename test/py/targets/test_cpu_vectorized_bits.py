@@ -45,7 +45,7 @@ func.func @main(%x: tensor<4x{n}xf32>) -> tensor<4x{n}xf32> {{
 """
 LENGTHS = (16, 31, 64, 100, 193)
 NUMBERS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i8": np.int8}
-CPUS = {"host": Options(), "avx2": Options(codegen=CodegenOptions(cpu="znver2"))}
+CPUS = {"host": Options(), "avx2": Options(codegen=CodegenOptions(cpu="x86-64-v3"))}
 
 
 def numbers(shape: tuple[int, ...], ty: str) -> np.ndarray:
