@@ -39,6 +39,12 @@ def small_integers(rng: np.random.Generator, shape: tuple[int, ...], element: st
     return rng.integers(low, 4, shape).astype(element_type(element).dtype)
 
 
+def parsed(text: str) -> ir.Module:
+    """A module with mxu ops, in a context of its own; what the verifier says is an MLIRError."""
+    with new_context(), ir.Location.unknown():
+        return parse(text)
+
+
 def parse(text: str) -> ir.Module:
     """A module with mxu ops; the caller is inside a context."""
     mxu.load(ir.Context.current)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stablehlo_py.dialects import mxu
-from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.mlir import ir
+
+from .kernels import parsed
 
 REF = '!mxu.ref<tensor<{0}>, "{1}", #mxu.tiled<"T(8,128)">>'
 HBM_X = REF.format("1x16x256xf32", "hbm")
@@ -112,14 +113,8 @@ RULES = {
 }
 
 
-def _parse(text: str) -> ir.Module:
-    with new_context() as context, ir.Location.unknown():
-        mxu.load(context)
-        return ir.Module.parse(text)
-
-
 def test_the_good_kernel_is_fine():
-    assert "mxu.kernel" in str(_parse(GOOD))
+    assert "mxu.kernel" in str(parsed(GOOD))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -137,7 +132,7 @@ def test_a_broken_rule_is_found(rule):
     if rule == "transfers touch an argument":
         broken = broken.replace(f": ({HBM_X}, {X}, !mxu.semaphore", f": ({X}, {X}, !mxu.semaphore")
     with pytest.raises(ir.MLIRError, match=message):
-        _parse(broken)
+        parsed(broken)
 
 
 def test_a_view_must_be_of_vmem():
@@ -146,7 +141,7 @@ def test_a_view_must_be_of_vmem():
         FILL + f'      %v = "mxu.view"(%x, %i) {{map = affine_map<(i) -> (0, 0, i)>}} : ({HBM_X}, index) -> {X}\n',
     )
     with pytest.raises(ir.MLIRError, match="only VMEM can be read in place"):
-        _parse(text)
+        parsed(text)
 
 
 def test_a_split_must_be_over_the_chips_cores():
@@ -154,7 +149,7 @@ def test_a_split_must_be_over_the_chips_cores():
         FILL, FILL + '      "mxu.core_split"() ({\n      ^bb9(%c: index):\n      }) {cores = 2 : i64} : () -> ()\n'
     )
     with pytest.raises(ir.MLIRError, match="splits over 2 cores; v5e has 1"):
-        _parse(text)
+        parsed(text)
 
 
 def _vector(text: str) -> str:
@@ -193,10 +188,10 @@ def _vector(text: str) -> str:
 )
 def test_vector_code(text, message):
     if message is None:
-        _parse(_vector(text))
+        parsed(_vector(text))
         return
     with pytest.raises(ir.MLIRError, match=message):
-        _parse(_vector(text))
+        parsed(_vector(text))
 
 
 def test_a_fusion_must_yield_its_result():
@@ -204,12 +199,12 @@ def test_a_fusion_must_yield_its_result():
       %r = "mxu.fusion"() ({ %e = stablehlo.negate %x : tensor<4xf32> "mxu.yield"(%e) : (tensor<4xf32>) -> () })
         : () -> tensor<4xf32>
       return %r : tensor<4xf32> }"""
-    _parse(text)
+    parsed(text)
     with pytest.raises(ir.MLIRError, match="yields another type"):
-        _parse(
+        parsed(
             text.replace("() -> tensor<4xf32>", "() -> tensor<5xf32>").replace(
                 "return %r : tensor<4xf32>", "return %x : tensor<4xf32>"
             )
         )
     with pytest.raises(ir.MLIRError, match=r"ends without mxu\.yield"):
-        _parse(text.replace('"mxu.yield"(%e) : (tensor<4xf32>) -> ()', ""))
+        parsed(text.replace('"mxu.yield"(%e) : (tensor<4xf32>) -> ()', ""))

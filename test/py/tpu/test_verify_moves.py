@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stablehlo_py.dialects import mxu
-from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.mlir import ir
+
+from .kernels import parsed
 
 REF = '!mxu.ref<tensor<{0}>, "{1}", #mxu.tiled<"T(8,128)">>'
 TABLE, OUT, INDEX = REF.format("40x256xf32", "hbm"), REF.format("24x256xf32", "hbm"), REF.format("1x24xi32", "smem")
@@ -75,14 +76,8 @@ RULES = {
 }
 
 
-def _parse(text: str) -> ir.Module:
-    with new_context() as context, ir.Location.unknown():
-        mxu.load(context)
-        return ir.Module.parse(text)
-
-
 def test_the_good_kernel_is_fine():
-    assert "mxu.kernel" in str(_parse(GOOD))
+    assert "mxu.kernel" in str(parsed(GOOD))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -94,21 +89,21 @@ def test_a_broken_rule_is_found(rule):
     if rule == "between an argument and a buffer":
         broken = broken.replace(f": ({TABLE}, {BLOCK}", f": ({BLOCK}, {BLOCK}")
     with pytest.raises(ir.MLIRError, match=message):
-        _parse(broken)
+        parsed(broken)
 
 
 def test_placed_rows_must_fit():
     line = f'      "mxu.place"(%xb, %lb) {{lanes = [0, 1, 0, 1, 128]}} : ({BLOCK}, {LINE}) -> ()\n'
-    _parse(GOOD.replace(STORED, line + STORED))
+    parsed(GOOD.replace(STORED, line + STORED))
     short = GOOD.replace(STORED, line + STORED).replace(LINE, REF.format("16x128xf32", "vmem"))
     with pytest.raises(ir.MLIRError, match="places lanes of tensor<8x256xf32> into tensor<16x128xf32>"):
-        _parse(short)
+        parsed(short)
 
 
 def test_a_bitcast_keeps_the_lanes():
     text = """func.func @f(%x: tensor<8x16x128xf32>) -> tensor<128x128xf32> {
       %r = "mxu.bitcast"(%x) : (tensor<8x16x128xf32>) -> tensor<128x128xf32>
       return %r : tensor<128x128xf32> }"""
-    _parse(text)
+    parsed(text)
     with pytest.raises(ir.MLIRError, match="the lanes must stay as they are"):
-        _parse(text.replace("tensor<128x128xf32>", "tensor<64x256xf32>"))
+        parsed(text.replace("tensor<128x128xf32>", "tensor<64x256xf32>"))

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from stablehlo_py.core.types import tensor_type
-from stablehlo_py.dialects.stablehlo import Constant, Op, view
+from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.tpu.constants import number_of
 
 FULL, ROW, LANE, SCALAR = "full", "row", "lane", "scalar"
 FLOATS = ("f32", "bf16", "f16")
@@ -86,24 +85,7 @@ def reducer_of(op: Op) -> str | None:
     if {str(v) for v in body[0].operands} != {str(v) for v in op.block().arguments}:
         return None
     function, identity = REDUCERS[body[0].name]
-    return function if splat_of(op.operation.operands[1]) == identity else None
-
-
-def splat_of(value: ir.Value) -> float | None:
-    """The number that a value is everywhere, where it is a constant; through broadcasts and conversions."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
-        return None
-    operation = owner.operation
-    if operation.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
-        return splat_of(operation.operands[0])
-    if operation.name == "stablehlo.convert" and supported(value):
-        inner = splat_of(operation.operands[0])
-        return None if inner is None else float(np.asarray(inner).astype(tensor_type(value.type).element.dtype))
-    if operation.name != "stablehlo.constant" or not supported(value):
-        return None
-    splat = Constant(operation).splat
-    return None if splat is None else float(splat)
+    return function if number_of(op.operation.operands[1]) == identity else None
 
 
 def supported(value: ir.Value) -> bool:
@@ -124,7 +106,7 @@ def operand_kinds(operation: ir.Operation, kind: str, n: int) -> list[str] | Non
             return None
         return [kind] * len(operation.operands)
     if reducer_of(op) is not None:
-        rows = kind == ROW and op.operand_types[0].shape[-1] == n and splat_of(operation.operands[0]) is None
+        rows = kind == ROW and op.operand_types[0].shape[-1] == n and number_of(operation.operands[0]) is None
         return [FULL, SCALAR] if rows else None
     if op.name in ("stablehlo.reshape", "mxu.unpad"):
         same_rows = kind in (FULL, LANE) and op.name == "stablehlo.reshape" and _last(op, 0) == n
@@ -163,10 +145,11 @@ def _broadcast_source(op: Op, kind: str, n: int) -> str | None:
     return None
 
 
-def find_group(root: ir.Operation, taken: set[ir.Operation], place: dict[ir.Operation, int]) -> Group | None:
+def find_group(root: ir.Operation, taken: set[ir.Value], place: dict[ir.Value, int]) -> Group | None:
     """The largest group that ends in `root`: producers whose every use is inside it.
 
-    taken: ops of other groups. place: where each op of the block stands.
+    taken: the results of ops of other groups. place: where the op of each result stands in the block. Results stand for
+    their ops here, of which all have one: the hash of an op changes with its operands and attributes.
     """
     if function_of(view(root)) is None or not supported(root.results[0]):
         return None
@@ -177,29 +160,22 @@ def find_group(root: ir.Operation, taken: set[ir.Operation], place: dict[ir.Oper
     group.kinds[root.results[0]] = FULL
     if not _enter(group, root):
         return None
-    members = {root}
+    members = {root.results[0]: root}
     changed = True
     while changed:
         changed = False
         for value, kind in list(group.kinds.items()):
             producer = _producer(value)
-            if (
-                kind == SCALAR
-                or producer is None
-                or producer in members
-                or producer in taken
-                or producer.name in PRODUCTS
-            ):
+            if kind == SCALAR or producer is None or value in members or value in taken or producer.name in PRODUCTS:
                 continue
             if len(producer.results) != 1:
                 continue
-            inside = all(use.owner.operation in members for use in value.uses)
-            if inside and producer.block == root.block and _enter(group, producer):
-                members.add(producer)
+            if _used_inside(value, members) and producer.block == root.block and _enter(group, producer):
+                members[value] = producer
                 changed = True
     if not group.has_rows:
         _absorb_product(group, members, taken)
-    _finish(group, sorted(members, key=lambda op: place[op]))
+    _finish(group, [members[value] for value in sorted(members, key=lambda value: place[value])])
     return group if group.works else None
 
 
@@ -225,24 +201,32 @@ def _enter(group: Group, operation: ir.Operation) -> bool:
         return False
     for value, kind in zip(operation.operands, kinds, strict=True):
         known = group.kinds.get(value)
-        is_number = splat_of(value) is not None
+        is_number = number_of(value) is not None
         if (known is not None and known != kind and not is_number) or (kind == SCALAR and not is_number):
             return False
     for value, kind in zip(operation.operands, kinds, strict=True):
-        group.kinds[value] = SCALAR if splat_of(value) is not None else kind
+        group.kinds[value] = SCALAR if number_of(value) is not None else kind
     return True
 
 
-def _absorb_product(group: Group, members: set[ir.Operation], taken: set[ir.Operation]) -> None:
+def _used_inside(value: ir.Value, members: dict[ir.Value, ir.Operation]) -> bool:
+    users = [use.owner.operation for use in value.uses]
+    return all(len(user.results) == 1 and user.results[0] in members for user in users)
+
+
+def _absorb_product(group: Group, members: dict[ir.Value, ir.Operation], taken: set[ir.Value]) -> None:
     """Let a product whose result only this group uses be computed in the same kernel."""
     for value, kind in list(group.kinds.items()):
         producer = _producer(value)
-        if kind != FULL or producer is None or producer.name not in PRODUCTS or producer in taken:
+        if kind != FULL or producer is None or producer.name not in PRODUCTS or value in taken:
             continue
-        inside = all(use.owner.operation in members for use in value.uses)
-        if inside and producer.block == group.root.block and tensor_type(value.type).shape[-1] == group.n:
+        if (
+            _used_inside(value, members)
+            and producer.block == group.root.block
+            and tensor_type(value.type).shape[-1] == group.n
+        ):
             group.product = producer
-            members.add(producer)
+            members[value] = producer
             return
 
 

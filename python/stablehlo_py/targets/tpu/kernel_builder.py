@@ -10,6 +10,7 @@ from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
+from stablehlo_py.targets.tpu.constants import number_of
 from stablehlo_py.targets.tpu.group import (
     FULL,
     LANE,
@@ -20,7 +21,6 @@ from stablehlo_py.targets.tpu.group import (
     Group,
     function_of,
     reducer_of,
-    splat_of,
 )
 from stablehlo_py.targets.tpu.layout import natural_layout
 
@@ -150,7 +150,7 @@ class KernelBuilder:
         arguments: list[ir.Attribute] = []
         for value in operation.operands:
             if value not in buffers:
-                number = splat_of(value)
+                number = number_of(value)
                 assert number is not None  # a value of a group is made in it, or an input, or one number
                 arguments.append(ir.FloatAttr.get(ir.F32Type.get(), number))
                 continue

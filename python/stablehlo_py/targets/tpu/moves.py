@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from stablehlo_py.core.types import TensorType, tensor_type
-from stablehlo_py.dialects.stablehlo import Constant, Op, view
+from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import box as boxes
 from stablehlo_py.targets.tpu.box import Box
+from stablehlo_py.targets.tpu.constants import number_of
 
 ON_CHIP = ("i1", "f32", "bf16", "f16", "i8", "ui8", "i16", "ui16", "i32", "ui32")
 FLOATS = ("f32", "bf16", "f16")
@@ -64,7 +63,7 @@ def move_of(operation: ir.Operation) -> Move | str:
 
 def _pad(op: Op) -> Move | str:
     """Zero or another number around and between the elements; negative padding cuts."""
-    fill = _number(op.operation.operands[1])
+    fill = number_of(op.operation.operands[1])
     if fill is None:
         return "its padding is not a constant"
     low, between = op.ints("edge_padding_low"), op.ints("interior_padding")
@@ -164,21 +163,3 @@ def _through(op: Op, box: Box) -> Box | None:
         case "stablehlo.slice":
             return boxes.sliced(box, op.ints("start_indices"), op.type.shape, op.ints("strides"))
     raise ValueError(f"{op.name} does not only move elements")
-
-
-def _number(value: ir.Value) -> float | None:
-    """The number that a value is everywhere, exact in f64; through broadcasts and reshapes."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
-        return None
-    operation = owner.operation
-    if operation.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
-        return _number(operation.operands[0])
-    if operation.name == "stablehlo.convert":
-        inner, element = _number(operation.operands[0]), tensor_type(value.type).element
-        floats = element.is_float and tensor_type(operation.operands[0].type).element.is_float
-        return float(np.asarray(inner).astype(element.dtype)) if inner is not None and floats else None
-    if operation.name != "stablehlo.constant":
-        return None
-    splat = Constant(operation).splat
-    return None if splat is None else float(splat)

@@ -29,14 +29,14 @@ class MxuFuse(Pass):
         mxu.load(op.context)
         for block in list(_blocks(op)):
             operations = [view.operation for view in block.operations]
-            place = {operation: i for i, operation in enumerate(operations)}
-            taken: set[ir.Operation] = set()
+            place = {result: i for i, operation in enumerate(operations) for result in operation.results}
+            taken: set[ir.Value] = set()
             for operation in reversed(operations):
-                if operation in taken or len(operation.results) != 1:
+                if len(operation.results) != 1 or operation.results[0] in taken:
                     continue
                 group = find_group(operation, taken, place)
                 if group is not None and _fits(group):
-                    taken.update(group.members)
+                    taken.update(member.results[0] for member in group.members)
                     outline(group)
 
 
