@@ -59,6 +59,8 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: $(PACKAGE_SOURCES) | $(VENV)/bin/python
 	$(INSTALL) --editable .
+	@# pip does this to what it copies; without it, the first program of a process takes twice as long under PYTHONDONTWRITEBYTECODE
+	@$(BIN)/python -m compileall -q python/stablehlo_py
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
