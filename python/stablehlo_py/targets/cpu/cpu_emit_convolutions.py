@@ -490,9 +490,7 @@ def _turned(rows: list[ir.Value], lanes: int) -> list[ir.Value]:
         block = [vector.ShuffleOp(block[i], block[i + half], m).result for i in range(half) for m in (low, high)]
         done *= 2
     return [
-        vector.extract_strided_slice(
-            ir.VectorType.get([count], ir.VectorType(part.type).element_type), part, [at], [count], [1]
-        )
+        vector.ShuffleOp(part, part, list(range(at, at + count))).result
         for part in block
         for at in range(0, lanes, count)
     ]
