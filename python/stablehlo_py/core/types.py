@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from stablehlo_py.errors import BadInput
-from stablehlo_py.mlir import DYNAMIC, ir
+from stablehlo_py.mlir import DYNAMIC, belongings, ir
 
 MOST_BYTES = 1 << 47  # what a process can address
 
@@ -163,7 +163,11 @@ def _tensor_type_from_text(text: str) -> TensorType:
 
 def tensor_type(ty: ir.Type) -> TensorType:
     """The tensor type of a value's MLIR type."""
-    text = str(ty)
-    if not text.startswith("tensor<"):
-        raise BadInput(f"a value of type {text} where a tensor is needed")
-    return _tensor_type_from_text(text)
+    known = belongings(ty.context).setdefault(tensor_type, {})  # printing a type takes ten times as long as finding it
+    found = known.get(ty)
+    if found is None:
+        text = str(ty)
+        if not text.startswith("tensor<"):
+            raise BadInput(f"a value of type {text} where a tensor is needed")
+        found = known[ty] = _tensor_type_from_text(text)
+    return found

@@ -7,6 +7,7 @@ here leave room for.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 
@@ -27,6 +28,7 @@ class Cpu:
         return self.vector_bytes // element_bytes
 
 
+@functools.lru_cache(maxsize=16)
 def cpu_of(features: str) -> Cpu:
     """The CPU that LLVM's feature string describes; AArch64 has none of these names and 128-bit vectors."""
     has = {name[1:] for name in features.split(",") if name.startswith("+")}

@@ -30,15 +30,16 @@ class KernelScratch(Pass):
     def run(self, op: ir.Operation) -> None:
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
-                place_allocations(function.operation)
-                copies_to_loops(function.operation)
+                found = operations_named(function.operation, "memref.alloc", "memref.dealloc", "memref.copy")
+                by_name = {name: [op for op in found if op.name == name] for name in {op.name for op in found}}
+                for dealloc in by_name.get("memref.dealloc", ()):
+                    dealloc.erase()
+                place_allocations(function.operation, by_name.get("memref.alloc", []))
+                copies_to_loops(by_name.get("memref.copy", []))
 
 
-def place_allocations(function: ir.Operation) -> None:
-    """Replace every memref.alloc; dealloc ops go."""
-    allocations = operations_named(function, "memref.alloc")
-    for dealloc in operations_named(function, "memref.dealloc"):
-        dealloc.erase()
+def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -> None:
+    """Replace the memref.alloc ops of a kernel."""
     block = function.regions[0].blocks[0]
     on_stack, scratch = 0, []
     for alloc in allocations:
@@ -67,9 +68,9 @@ def place_allocations(function: ir.Operation) -> None:
     function.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get(scratch)
 
 
-def copies_to_loops(function: ir.Operation) -> None:
+def copies_to_loops(copies: list[ir.Operation]) -> None:
     """memref.copy of anything but whole buffers calls a runtime function that is not there; linalg.copy does not."""
-    for copy in operations_named(function, "memref.copy"):
+    for copy in copies:
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
             linalg.fill_builtin_region(linalg.CopyOp([], [source], [target]).operation)
