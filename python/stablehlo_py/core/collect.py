@@ -7,6 +7,19 @@ from collections.abc import Callable
 from stablehlo_py.mlir import ir
 
 
+def names_under(root: ir.Operation) -> frozenset[str]:
+    """The names of the ops at and under `root`."""
+    found: set[str] = set()
+    proceed = ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.add(op.name)
+        return proceed
+
+    root.walk(visit)
+    return frozenset(found)
+
+
 def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
     """All ops under `root` for which `wanted` holds, those inside an op before the op itself."""
     found: list[ir.Operation] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stablehlo_py.core.diagnostics import describe_location
@@ -30,6 +31,9 @@ class Legality:
             return True
         dialect = op_name.partition(".")[0]
         return dialect not in self.forbid and (not self.allow or dialect in self.allow)
+
+    def permits_all(self, op_names: Iterable[str]) -> bool:
+        return all(self.permits(name) for name in op_names)
 
     def offenders(self, root: ir.Operation) -> list[ir.Operation]:
         """The ops under `root` that may not be there, in order."""

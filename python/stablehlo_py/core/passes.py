@@ -29,11 +29,13 @@ class Pass:
     """The base of all Python passes.
 
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
+    only_with: names of ops; in a module with none of them the pass has nothing to do, and a compilation leaves it out.
     `run` changes the op in place; it raises CompileError, or emits errors at ops, when the program cannot be done.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[str] = "builtin.module"
+    only_with: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stablehlo_py.core import upstream
+from stablehlo_py.core.collect import names_under
 from stablehlo_py.core.diagnostics import PassFailure, collect, is_error, of_binding
 from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean
@@ -41,8 +42,9 @@ def run(
     """Run a pipeline on a module, in place; after an error the module is in an unknown state.
 
     on_stage(name, module) is called after each stage. Every pass is looked up and its options are read before the
-    first one runs. quick: verify after each stage instead of each pass, run C++ passes that follow each other in one
-    go, and keep what runs them with a borrowed context; no instrument sees the passes then.
+    first one runs. quick: verify what Python passes made only before a C++ pass sees it and at the end, run C++ passes
+    that follow each other in one go, leave out passes that have nothing to do, and keep what runs them with a borrowed
+    context; no instrument sees the passes then.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = Pipeline.of(pipeline)
@@ -68,7 +70,7 @@ def run(
 def _run_quickly(
     pipeline: Pipeline, module_op: ir.Operation, on_stage: Callable[[str, ir.Operation], None] | None
 ) -> None:
-    """Run a pipeline; the module is verified once a stage, and C++ passes that follow each other are one run."""
+    """Run a pipeline; see `run`."""
     kept = belongings(module_op.context)
     with module_op.context, ir.Location.unknown():
         ready = []
@@ -76,12 +78,34 @@ def _run_quickly(
             if stage not in kept:
                 kept[stage] = _joined(stage)
             ready.append((stage, kept[stage]))
+        names: frozenset[str] | None = None  # of the ops in the module, where nothing has run since they were looked up
+        unseen: tuple[Prepared, Stage] | None = None  # the pass that ran last, where what it made is not verified yet
         for stage, passes in ready:
             for prepared in passes:
-                _run_one(prepared, stage, module_op, verify=prepared is passes[-1])
-            stage.legality.check(module_op, stage.name)
+                if prepared.only_with:
+                    names = names_under(module_op) if names is None else names
+                    if names.isdisjoint(prepared.only_with):
+                        continue
+                if prepared.native and unseen is not None:
+                    _verify(*unseen, module_op)
+                    unseen = None
+                _run_one(prepared, stage, module_op, verify=False)
+                names = None
+                if not prepared.native:
+                    unseen = prepared, stage
+            if stage.legality:
+                names = names_under(module_op) if names is None else names
+                if not stage.legality.permits_all(names):
+                    stage.legality.check(module_op, stage.name)
             if on_stage is not None:
                 on_stage(stage.name, module_op)
+        if unseen is not None:
+            _verify(*unseen, module_op)
+
+
+def _verify(prepared: Prepared, stage: Stage, module_op: ir.Operation) -> None:
+    """Verify what a pass has made; errors are the pass's."""
+    _run_one(replace(prepared, run=lambda op: None), stage, module_op, verify=True)
 
 
 def _joined(stage: Stage) -> list[Prepared]:
@@ -106,6 +130,7 @@ class Prepared:
     name: str
     run: Callable[[ir.Operation], None]
     native: bool
+    only_with: tuple[str, ...] = ()  # as passes have it
 
 
 def prepare(step: Step) -> Prepared:
@@ -152,7 +177,7 @@ def _prepare_python(step: Step, cls: type[Pass]) -> Prepared:
         for op in list(_nested(module, step.anchors)):
             instance.run(op)
 
-    return Prepared(step.name, execute, native=False)
+    return Prepared(step.name, execute, native=False, only_with=cls.only_with)
 
 
 def _nested(op: ir.Operation, anchors: tuple[str, ...]) -> Iterator[ir.Operation]:

@@ -24,6 +24,7 @@ class HloCustomCalls(Pass):
     """Refuse custom calls of functions that nobody registered; say of the others whether they may be dropped."""
 
     name: ClassVar[str] = "hlo-custom-calls"
+    only_with: ClassVar[tuple[str, ...]] = (NAME,)
 
     def run(self, op: ir.Operation) -> None:
         found: list[ir.Operation] = []

@@ -39,6 +39,7 @@ class HloFftConvolutions(Pass):
     """Replace convolutions of floats with large windows by products of spectra."""
 
     name: ClassVar[str] = "hlo-fft-convolutions"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.convolution",)
 
     def run(self, op: ir.Operation) -> None:
         found: list[ir.Operation] = []

@@ -22,6 +22,7 @@ class HloFoldTransposes(Pass):
     """Let dot_general read what a transpose would have moved; transposes without use go with cse."""
 
     name: ClassVar[str] = "hlo-fold-transposes"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.dot_general",)
 
     def run(self, op: ir.Operation) -> None:
         found: list[ir.Operation] = []

@@ -54,6 +54,7 @@ class HloHoistInvariants(Pass):
     """Move what does not change in a while in front of it."""
 
     name: ClassVar[str] = "hlo-hoist-invariants"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.while",)
 
     def run(self, op: ir.Operation) -> None:
         import stablehlo_py.ops  # noqa: F401 - which ops are elementwise

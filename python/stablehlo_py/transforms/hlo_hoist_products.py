@@ -33,6 +33,7 @@ class HloHoistProducts(Pass):
     """Multiply what a while reads slice by slice as a whole, in front of it."""
 
     name: ClassVar[str] = "hlo-hoist-products"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.while",)
 
     def run(self, op: ir.Operation) -> None:
         for loop in operations_named(op, "stablehlo.while"):

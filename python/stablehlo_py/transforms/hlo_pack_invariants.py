@@ -30,6 +30,7 @@ class HloPackInvariants(Pass):
     """Pack the right sides of products in a while that do not change in it, in front of it."""
 
     name: ClassVar[str] = "hlo-pack-invariants"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.while",)
 
     def run(self, op: ir.Operation) -> None:
         for loop in operations_named(op, "stablehlo.while"):

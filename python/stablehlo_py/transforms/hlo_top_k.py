@@ -30,6 +30,7 @@ class HloTopK(Pass):
     """Replace sorts of which only the first few elements are read."""
 
     name: ClassVar[str] = "hlo-top-k"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.sort",)
 
     def run(self, op: ir.Operation) -> None:
         import stablehlo_py.ops  # noqa: F401 - which ops are elementwise

@@ -55,6 +55,28 @@ class OnFunctions(Pass):
 
 
 @dataclass(frozen=True)
+class LookAtAdds(Pass):
+    """Has something to do where there are sums or products."""
+
+    name: ClassVar[str] = "test-pipeline-look-at-adds"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.add", "stablehlo.multiply")
+
+    def run(self, op: ir.Operation) -> None:
+        SEEN.append("adds")
+
+
+@dataclass(frozen=True)
+class EraseAll(Pass):
+    """Empties the functions."""
+
+    name: ClassVar[str] = "test-pipeline-erase-all"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in list(op.regions[0].blocks[0].operations):
+            function.operation.erase()
+
+
+@dataclass(frozen=True)
 class Raise(Pass):
     """Raises what it is told to."""
 
@@ -381,3 +403,44 @@ def test_a_stage_refuses_what_it_forbids(tmp_path, module):
     assert caught.value.where == "-:3:8"
     assert "shlo explain stablehlo.add" in caught.value.hint
     assert SEEN == []
+
+
+# --- the quick way --------------------------------------------------------------------------------------------------
+
+
+def test_a_pass_that_finds_none_of_its_ops_is_left_out_of_a_compilation(module):
+    run(
+        parse("test-pipeline-look-at-adds,test-pipeline-erase-all,test-pipeline-look-at-adds"),
+        module.operation,
+        quick=True,
+    )
+    assert SEEN == ["adds"]
+
+
+def test_an_instrument_sees_passes_that_have_nothing_to_do(module):
+    run(parse("test-pipeline-erase-all,test-pipeline-look-at-adds"), module.operation)
+    assert SEEN == ["adds"]
+
+
+@pytest.mark.parametrize("rest", ["", ",cse", ",test-pipeline-look-at-adds"])
+def test_what_a_python_pass_breaks_is_caught_in_a_compilation(module, rest):
+    with pytest.raises(PassFailure) as caught:
+        run(parse(f"test-pipeline-raise{{what=break}}{rest}"), module.operation, quick=True)
+    name = "test-pipeline-look-at-adds" if "look" in rest else "test-pipeline-raise"
+    assert f"in pass {name}" in str(caught.value)
+
+
+WITHOUT_ANYTHING = 'func.func @main(%x: memref<4xf32>) attributes {kernel = "single"} { return }'
+ALL_STEPS = [step for stage in load("cpu").stages for step in stage.steps]
+CHOOSY = [step for step in ALL_STEPS if (cls := pipeline.find_pass(step.name)) is not None and cls.only_with]
+
+
+@pytest.mark.parametrize("step", CHOOSY, ids=str)
+def test_a_pass_that_names_its_ops_does_nothing_without_them(step):
+    cls = pipeline.find_pass(step.name)
+    assert cls is not None
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.parse(WITHOUT_ANYTHING)
+        before = str(module)
+        cls.from_options(step.options).run(module.operation)
+        assert str(module) == before

@@ -39,6 +39,7 @@ class CpuRegisterTiles(Pass):
     """
 
     name: ClassVar[str] = "cpu-register-tiles"
+    only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
     bytes: int = 0
 
     def run(self, op: ir.Operation) -> None:

@@ -21,6 +21,7 @@ class ExpandMath(Pass):
     """
 
     name: ClassVar[str] = "expand-math"
+    only_with: ClassVar[tuple[str, ...]] = (*OPS, "func.call")
 
     features: str = ""
 
