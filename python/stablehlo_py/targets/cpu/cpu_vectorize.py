@@ -86,6 +86,8 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
 
 
 def _has_loops_inside(op: ir.Operation) -> bool:
+    if not any(len(inner.regions) for inner in op.regions[0].blocks[0].operations):
+        return False
     return any(inner != op for inner in operations_named(op, "scf.for", "scf.while", "scf.parallel"))
 
 

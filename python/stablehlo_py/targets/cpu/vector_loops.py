@@ -91,27 +91,32 @@ class _Loops:
         return (high, False) if whole == plan.steps else (nest.minimum(high, whole), True)
 
     def _main(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value]) -> list[ir.Value]:
+        most = self.plan.unroll
         if not self.body.past:
-            return self._over(low, end, starts)
+            return self._over(low, end, starts, most)
         # where the buffers are aligned for it, as those of the runtime are
         aligned = [address.is_aligned(self.cpu.vector_bytes) for address in self.body.past]
         choice = scf.IfOp(functools.reduce(arith.andi, aligned), [v.type for v in starts], has_else=True)
-        for block, self.body.is_streaming in ((choice.then_block, True), (choice.else_block, False)):
+        # the bits of a reduction must not depend on where its buffers are
+        for block, self.body.is_streaming, count in (
+            (choice.then_block, True, most),
+            (choice.else_block, False, most if starts else 1),
+        ):
             with ir.InsertionPoint(block):
-                scf.yield_(self._over(low, end, starts))
+                scf.yield_(self._over(low, end, starts, count))
         return list(choice.results)
 
-    def _over(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value]) -> list[ir.Value]:
-        """Whole vectors from low to end: a loop, where there is more than one step of them."""
-        if isinstance(low, int) and isinstance(end, int) and end - low <= self.plan.step:
-            return self._step(low, starts) if end > low else starts
-        return nest.loop(low, end, self.plan.step, lambda place, *carried: self._step(place, carried), starts)
+    def _over(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value], count: int) -> list[ir.Value]:
+        """Whole vectors from low to end, `count` a step: a loop, where there is more than one step of them."""
+        by = self.plan.lanes * count
+        if isinstance(low, int) and isinstance(end, int) and end - low <= by:
+            return self._step(low, starts, count) if end > low else starts
+        return nest.loop(low, end, by, lambda place, *carried: self._step(place, carried, count), starts)
 
-    def _step(self, place: int | ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        n = self.plan.unroll
+    def _step(self, place: int | ir.Value, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
         here = self.body.addresses_at(place)
-        after = [self.body.write(place, here, u, carried[u::n]) for u in range(n)]
-        return [after[u][k] for k in range(len(self.body.reductions)) for u in range(n)]
+        after = [self.body.write(place, here, u, carried[u::count]) for u in range(count)]
+        return [after[u][k] for k in range(len(self.body.reductions)) for u in range(count)]
 
     def _masked_rest(self, low: int | ir.Value, high: int | ir.Value, partial: list[ir.Value]) -> list[ir.Value]:
         """What is left, by vectors of which the last is not full; it goes to the first partial results."""

@@ -24,7 +24,7 @@ ROWS = 8  # that are taken at once where each updates the same places: memory se
 FEW_STEPS = 8  # a loop of so few steps is not worth another pass of LLVM over the kernel
 LEAST_AHEAD = 1 << 20  # bytes of a buffer that is read ahead: smaller ones stay in the cache of a core
 MOST_AHEAD = 1 << 14  # bytes: a row that is longer would not find its place in the first cache
-SHORT, LONG = 4, 12  # ops of a step
+COPY, SHORT, LONG = 1, 4, 12  # ops of a step
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,11 @@ def vectors_wanted(loop: Innermost, cpu: Cpu) -> int:
     if loop.work > LONG:
         return 1
     if not loop.reductions:
-        return 4 if loop.work < SHORT else 2
-    # the integers that stand for floats wait one cycle for each other, sums of floats four
+        return 4 if loop.work <= COPY else 2
+    # The integers that stand for floats wait one cycle for each other, sums of floats four; memory is slower than either.
     waits = any(order_of(r.op, cpu) is None for r in loop.reductions)
-    return 4 if waits and loop.work <= SHORT + 2 else 2
+    is_far = any(_is_far(op.operands[0]) for op in loop.body if op.name == "memref.load")
+    return 4 if waits and loop.work < SHORT and not is_far else 2
 
 
 def unroll_of(loop: Innermost, steps: int | None, lanes: int, most: int, *, is_cut: bool) -> int:
