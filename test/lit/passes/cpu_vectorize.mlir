@@ -1,18 +1,18 @@
 // RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx512f,+avx512vl,+avx512bw})' | FileCheck %s
 // RUN: stablehlo-opt %s --split-input-file --pass-pipeline='builtin.module(cpu-vectorize{features=+avx2})' | FileCheck %s --check-prefix=AVX2
 
-// 100 = 6 * 16 + 4: three vectors at once leave none over, then one with a mask; without masks the rest is the loop as it was.
+// 100 = 6 * 16 + 4: two vectors at once leave none over, then one with a mask; without masks the rest is the loop as it was.
 // CHECK-LABEL: func.func @elementwise
 // CHECK-SAME: kernel.vectors
-// CHECK: scf.for {{.*}} step %c48
-// CHECK-COUNT-3: arith.addf {{.*}} vector<16xf32>
+// CHECK: scf.for {{.*}} step %c32
+// CHECK-COUNT-2: arith.addf {{.*}} vector<16xf32>
 // CHECK-NOT: scf.for
 // CHECK: dense<[true, true, true, true, false, {{.*}}]>
 // CHECK: llvm.intr.masked.load
 // CHECK: llvm.intr.masked.store
 // AVX2-LABEL: func.func @elementwise
-// AVX2: scf.for {{.*}} step %c32
-// AVX2-COUNT-4: arith.addf {{.*}} vector<8xf32>
+// AVX2: scf.for {{.*}} step %c16
+// AVX2-COUNT-2: arith.addf {{.*}} vector<8xf32>
 // AVX2: scf.for {{.*}} step %c1
 // AVX2: memref.load
 func.func @elementwise(%x: memref<100xf32>, %y: memref<100xf32>) attributes {kernel = "elementwise"} {
@@ -277,6 +277,38 @@ func.func @blocks(%x: memref<1000xf32>, %y: memref<1000xf32>, %begin: index, %en
     %a = memref.load %x[%i] : memref<1000xf32>
     %b = arith.addf %a, %a : f32
     memref.store %b, %y[%i] : memref<1000xf32>
+  }
+  return
+}
+
+// -----
+
+// What is the same in each step is added up in front of the loop; one of two varying values stays as it is. The
+// few numbers of 8 bytes take two registers.
+// CHECK-LABEL: func.func @keys(
+// CHECK-SAME: %{{[^:]*}}: memref<64xi32>, %{{[^:]*}}: memref<64xi32>, %[[KEY:.*]]: i32)
+// CHECK-SAME: kernel.vectors
+// CHECK: %[[SUM:.*]] = arith.addi %[[KEY]], %c1_i32 : i32
+// CHECK: %[[KEYS:.*]] = vector.broadcast %[[SUM]] : i32 to vector<16xi32>
+// CHECK: arith.trunci {{.*}} vector<16xi64> to vector<16xi32>
+// CHECK: %[[TWO:.*]] = arith.addi {{.*}} vector<16xi32>
+// CHECK: arith.addi %[[TWO]], %[[KEYS]] : vector<16xi32>
+func.func @keys(%x: memref<64xi32>, %y: memref<64xi32>, %key: i32) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant 1 : i32
+  scf.for %i = %c0 to %c64 step %c1 {
+    %wide = arith.index_cast %i : index to i64
+    %a = arith.trunci %wide : i64 to i32
+    %b = memref.load %x[%i] : memref<64xi32>
+    %c = arith.xori %b, %a : i32
+    %d = arith.addi %c, %b : i32
+    %e = arith.addi %d, %key : i32
+    %f = arith.addi %e, %one : i32
+    %g = arith.xori %f, %b : i32
+    %h = arith.shli %g, %key : i32
+    memref.store %h, %y[%i] : memref<64xi32>
   }
   return
 }

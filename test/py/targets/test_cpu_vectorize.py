@@ -130,3 +130,13 @@ def test_no_step_sees_what_another_wrote() -> None:
     """Scans along a dimension, whose steps depend on each other, stay in order."""
     with_jax(lambda x: (jnp.cumsum(x, 0), jnp.cumsum(x, 1), jax.lax.cummax(x, 1)), whole((33, 70)))
     with_jax(lambda x, i: x.at[i].add(1.0), whole((100,)), np.arange(50, dtype=np.int32) // 3)
+
+
+def test_sums_of_uniform_values() -> None:
+    """A counter-based generator adds its keys and the number of the round; some of these sums have a second reader."""
+    with_jax(lambda: jax.random.bits(jax.random.key(7), (1003,)))
+    with_jax(
+        lambda x, k: [(x + k) + 1, ((x + k) + 3 + k) ^ x, jnp.where(x > 0, x + k, (x + k) + 1)],
+        whole((515,), np.int32),
+        np.int32(2**31 - 1),
+    )

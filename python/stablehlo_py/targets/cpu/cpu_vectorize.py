@@ -20,6 +20,7 @@ from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.streaming import stream_end
+from stablehlo_py.targets.cpu.uniform_sums import join_uniform_sums
 from stablehlo_py.targets.cpu.vector_legality import Innermost, constant, innermost, trip_count
 from stablehlo_py.targets.cpu.vector_loops import write_loop
 from stablehlo_py.targets.cpu.vector_plan import (
@@ -68,6 +69,8 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
         if _has_loops_inside(op):
             continue
         loop, steps = innermost(op), trip_count(op)
+        if loop is not None and join_uniform_sums(loop):
+            loop = innermost(op)
         if loop is not None and is_worth(loop, cpu):
             found.append(loop)
         else:

@@ -7,6 +7,7 @@ step's own elements, which must stand side by side in memory. What does not fit 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 from stablehlo_py.mlir import ir
@@ -55,7 +56,8 @@ class Innermost:
     varying: set[ir.Value] = field(default_factory=set)
     body: list[ir.Operation] = field(default_factory=list)  # all but the uniform ops and the yield, in order
     reductions: list[Reduction] = field(default_factory=list)
-    sizes: set[int] = field(default_factory=set)  # bytes of the elements it handles
+    sizes: Counter[int] = field(default_factory=Counter)  # bytes of the elements that its ops handle: how many do
+    widest_in_memory: int = 0  # bytes
     work: int = 0  # ops by lane in one step
 
     @property
@@ -132,7 +134,6 @@ def _classify(loop: Innermost, op: ir.Operation) -> None:
         return
     if op.name == "memref.load":
         _contiguous(loop, op.operands[0], list(op.operands)[1:])
-        loop.sizes.add(element_bytes(op.results[0].type))
     elif _is_linear(loop, op):
         loop.linear.add(op.results[0])
         loop.body.append(op)
@@ -189,7 +190,7 @@ def _has_lanes(loop: Innermost, op: ir.Operation) -> bool:
             return False
     ty = op.results[0].type
     if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ir.IntegerType(ty).width == 1):
-        loop.sizes.add(element_bytes(ty))
+        loop.sizes[element_bytes(ty)] += 1
     return True
 
 
@@ -205,7 +206,9 @@ def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> N
     if isinstance(ty.element_type, ir.IntegerType) and ir.IntegerType(ty.element_type).width % 8:
         raise _DoesNotFit
     strides, _ = ty.get_strides_and_offset()
-    loop.sizes.add(element_bytes(ty.element_type))
+    size = element_bytes(ty.element_type)
+    loop.sizes[size] += 1
+    loop.widest_in_memory = max(loop.widest_in_memory, size)
     if not indices or strides[-1] != 1 or indices[-1] not in loop.linear:
         raise _DoesNotFit
     if not all(loop.is_uniform(i) for i in indices[:-1]):

@@ -24,6 +24,7 @@ ROWS = 8  # that are taken at once where each updates the same places: memory se
 FEW_STEPS = 8  # a loop of so few steps is not worth another pass of LLVM over the kernel
 LEAST_AHEAD = 1 << 20  # bytes of a buffer that is read ahead: smaller ones stay in the cache of a core
 MOST_AHEAD = 1 << 14  # bytes: a row that is longer would not find its place in the first cache
+FEW = 4  # one op in so many
 COPY, SHORT, LONG = 1, 4, 12  # ops of a step
 
 
@@ -76,13 +77,15 @@ def _counts_lanes(loop: Innermost) -> bool:
     LLVM subtracts a register of ones for it, made anew in each step from what was in it, so that one step waits for the one
     before it: a random number generator took twice the time. Its own vectoriser does not make such code.
     """
-    operations = [view.operation for view in loop.op.regions[0].blocks[0].operations]
-    sums = [op for op in operations if op.name == "arith.addi" and not isinstance(op.results[0].type, ir.IndexType)]
+    sums = [op for op in loop.body if op.name == "arith.addi" and not isinstance(op.results[0].type, ir.IndexType)]
     return any(constant(v) == 1 for op in sums for v in op.operands)
 
 
 def lanes_of(loop: Innermost, cpu: Cpu) -> int:
-    return cpu.lanes(max(loop.sizes))
+    """Elements in a vector: as many as a register has of the widest; of those that few ops have, a register holds half."""
+    widest = max(loop.sizes)
+    are_few = widest > loop.widest_in_memory and FEW * loop.sizes[widest] <= loop.sizes.total()
+    return cpu.lanes(widest // 2 if are_few else widest)
 
 
 def vectors_wanted(loop: Innermost, cpu: Cpu) -> int:
