@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stablehlo_py.mlir import arith, ir, llvm, math
+from stablehlo_py.mlir import arith, call_intrinsic, ir, math
 from stablehlo_py.ops.expression import Num, where
 
 INFINITY, NAN = float("inf"), float("nan")
@@ -84,7 +84,7 @@ class Arithmetic:
         f = format_of(x)
         if self.ldexp:
             power = n.shifted - (f.magic_bits - offset)
-            return Num(llvm.call_intrinsic(x.type, LDEXP, [x.value, power.value], [], []))
+            return Num(call_intrinsic(x.type, LDEXP, [x.value, power.value]))
         half = n.shifted >> 1  # two steps, as 2^n alone may be out of range; the bits above n are lost in them
         return x * power_of_two(half, x) * power_of_two(n.shifted - half, x, offset)
 
