@@ -114,16 +114,6 @@ def llvm_ir(module: ir.Operation) -> str:
     return importlib.import_module(f"{PACKAGE}._mlir_libs._mlirDialectsLLVM").translate_module_to_llvmir(module)
 
 
-def call_intrinsic(ty: ir.Type, name: str, operands: list[ir.Value]) -> ir.Value:
-    """A call of an intrinsic of LLVM, at the current insertion point; without LLVM's builders, which take 25 ms to import."""
-    attributes = {
-        "intrin": ir.StringAttr.get(name),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-    }
-    return ir.Operation.create("llvm.call_intrinsic", [ty], operands, attributes).results[0]
-
-
 def new_context() -> ir.Context:
     """A context with StableHLO, chlo and every upstream dialect at hand.
 

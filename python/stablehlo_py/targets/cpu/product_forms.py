@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import arith, call_intrinsic, ir, vector
+from stablehlo_py.mlir import arith, ir, vector
+from stablehlo_py.ops.llvm_ops import call_intrinsic
 
 # How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
 SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256}
@@ -131,7 +132,8 @@ def multiply_add(form: Form, a: ir.Value, b: ir.Value, acc: ir.Value) -> ir.Valu
         return vector.fma(a, b, acc)
     element = ir.BF16Type.get() if form.element == "bf16" else _integer(16 if form.element == "ui8" else 8)
     ty = _vector(element, form.lanes * form.group)
-    return call_intrinsic(acc.type, DOTS[form.element], [acc, vector.bitcast(ty, a), vector.bitcast(ty, b)])
+    operands = [acc, vector.bitcast(ty, a), vector.bitcast(ty, b)]
+    return call_intrinsic([acc.type], DOTS[form.element], operands).results[0]
 
 
 def multiply_add_in_f32(a: ir.Value, b: ir.Value, acc: ir.Value, lanes: int) -> ir.Value:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stablehlo_py.mlir import ir, llvm, vector
+from stablehlo_py.mlir import ir, vector
+from stablehlo_py.ops.llvm_ops import arithmetic_fence
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 
@@ -44,8 +45,8 @@ def _fence(value: ir.Value) -> ir.Value:
     ty = ir.VectorType(value.type)
     words = ir.VectorType.get([ty.shape[0] * element_bytes(ty.element_type) // 4], ir.F32Type.get())
     if words == ty:
-        return llvm.intr_arithmetic_fence(value)
-    return vector.bitcast(ty, llvm.intr_arithmetic_fence(vector.bitcast(words, value)))
+        return arithmetic_fence(value)
+    return vector.bitcast(ty, arithmetic_fence(vector.bitcast(words, value)))
 
 
 def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:

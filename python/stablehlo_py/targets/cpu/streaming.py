@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import DYNAMIC, arith, ir, llvm, vector
+from stablehlo_py.mlir import DYNAMIC, arith, ir, vector
+from stablehlo_py.ops import llvm_ops
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 LINE = 64  # bytes of a cache line
 CACHE_BYTES = 32 << 20  # of the last cache; of a kernel's buffers in all, from which it streams its results
 LEAST_STREAM = 8 << 20  # bytes of a result
-_IS_VALUE = -(1 << 31)  # how LLVM's dialect spells that an index is an operand
 
 
 def streams(target: ir.Value, cpu: Cpu) -> bool:
@@ -31,7 +31,7 @@ def streams(target: ir.Value, cpu: Cpu) -> bool:
 
 def stream_end() -> None:
     """Order what was stored past the caches before what follows."""
-    llvm.call_intrinsic(None, "llvm.x86.sse.sfence", [], [], [])
+    llvm_ops.call_intrinsic([], "llvm.x86.sse.sfence", [])
 
 
 def buffer_bytes(buffer: ir.Value) -> int:
@@ -66,37 +66,35 @@ class Address:
         def known(value: int, *position: int) -> int | ir.Value:
             if value != DYNAMIC:
                 return value
-            return arith.index_cast(ir.IndexType.get(), llvm.extractvalue(i64, parts, position))
+            return arith.index_cast(ir.IndexType.get(), llvm_ops.extract_value(i64, parts, position))
 
         place = known(offset, 2)
         for d, (index, stride) in enumerate(zip(indices, strides, strict=True)):
             by = known(stride, 4, d)
             part = nest.multiply(index, by) if isinstance(by, int) else arith.muli(nest.index(index), by)
             place = nest.add(place, part)
-        pointer = llvm.extractvalue(_pointer(), parts, [1])
+        pointer = llvm_ops.extract_value(llvm_ops.pointer_type(), parts, [1])
         return cls(pointer, element_bytes(ir.MemRefType(buffer.type).element_type)).moved(place)
 
     def moved(self, by: int | ir.Value) -> Address:
         """So many elements further; `by`: an integer, or an index or i64."""
         if isinstance(by, int):
-            return self if by == 0 else replace(self, pointer=self._element(by))
+            return self if by == 0 else replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
         if isinstance(by.type, ir.IndexType):
             by = arith.index_cast(_i64(), by)
-        return replace(self, pointer=self._element(_IS_VALUE, by))
+        return replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
 
     def is_aligned(self, alignment: int) -> ir.Value:
-        rest = arith.andi(llvm.ptrtoint(_i64(), self.pointer), arith.constant(_i64(), alignment - 1))
+        rest = arith.andi(llvm_ops.pointer_as_integer(self.pointer), arith.constant(_i64(), alignment - 1))
         return arith.cmpi(arith.CmpIPredicate.eq, rest, arith.constant(_i64(), 0))
 
     def load(self, ty: ir.VectorType, mask: ir.Value | None = None) -> ir.Value:
         """A vector from here on; zeros in the lanes that a mask leaves out."""
         stored = _stored(ty)
         if mask is not None:
-            value = llvm.intr_masked_load(stored, self.pointer, mask, self.size, pass_thru=_zeros(stored))
+            value = llvm_ops.masked_load(stored, self.pointer, mask, _zeros(stored), self.size)
         else:
-            alignment = ir.IntegerAttr.get(_i64(), self.size)
-            attributes = {"alignment": alignment}
-            value = _make("llvm.load", [stored], [self.pointer], attributes).results[0]
+            value = llvm_ops.load(stored, self.pointer, self.size)
         return value if stored == ty else arith.bitcast(ty, value)
 
     def store(self, value: ir.Value, mask: ir.Value | None = None, *, streaming: bool = False) -> None:
@@ -106,34 +104,17 @@ class Address:
         if stored != ty:
             value = arith.bitcast(stored, value)
         if mask is None:
-            attributes: dict[str, ir.Attribute] = {"alignment": ir.IntegerAttr.get(_i64(), self.size)}
-            if streaming:
-                whole = ir.IntegerAttr.get(_i64(), ty.shape[0] * self.size)
-                attributes = {"alignment": whole, "nontemporal": ir.UnitAttr.get()}
-            _make("llvm.store", [], [value, self.pointer], attributes)
+            alignment = ty.shape[0] * self.size if streaming else self.size
+            llvm_ops.store(value, self.pointer, alignment, nontemporal=streaming)
         elif nest.is_first_lane_alone(mask):
-            llvm.store(vector.extract(value, [], [0]), self.pointer, alignment=self.size)
+            llvm_ops.store(vector.extract(value, [], [0]), self.pointer, self.size)
         else:
-            llvm.intr_masked_store(value, self.pointer, mask, self.size)
+            llvm_ops.masked_store(value, self.pointer, mask, self.size)
 
     def prefetch(self, offset: int) -> None:
         """Ask for the line so many bytes behind, which need not exist."""
         byte = replace(self, size=1)
-        llvm.intr_prefetch(byte.moved(offset).pointer, 0, 3, 1)
-
-    def _element(self, index: int, *values: ir.Value) -> ir.Value:
-        attributes = {
-            "rawConstantIndices": ir.DenseI32ArrayAttr.get([index]),
-            "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8 * self.size)),
-        }
-        return _make("llvm.getelementptr", [_pointer()], [self.pointer, *values], attributes).results[0]
-
-
-def _make(
-    name: str, types: list[ir.Type], operands: list[ir.Value], attributes: dict[str, ir.Attribute]
-) -> ir.Operation:
-    # a third of what the builders of the bindings take
-    return ir.Operation.create(name, results=types, operands=operands, attributes=attributes)
+        llvm_ops.prefetch(byte.moved(offset).pointer)
 
 
 def _stored(ty: ir.VectorType) -> ir.VectorType:
@@ -148,10 +129,6 @@ def _zeros(ty: ir.VectorType) -> ir.Value:
     element = ty.element_type
     zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
     return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, zero)).result
-
-
-def _pointer() -> ir.Type:
-    return ir.Type.parse("!llvm.ptr")
 
 
 def _i64() -> ir.Type:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stablehlo_py.mlir import arith, call_intrinsic, ir, math
+from stablehlo_py.mlir import arith, ir, math
 from stablehlo_py.ops.expression import Num, where
+from stablehlo_py.ops.llvm_ops import call_intrinsic
 
 INFINITY, NAN = float("inf"), float("nan")
 LDEXP = "llvm.ldexp"
@@ -84,7 +85,7 @@ class Arithmetic:
         f = format_of(x)
         if self.ldexp:
             power = n.shifted - (f.magic_bits - offset)
-            return Num(call_intrinsic(x.type, LDEXP, [x.value, power.value]))
+            return Num(call_intrinsic([x.type], LDEXP, [x.value, power.value]).results[0])
         half = n.shifted >> 1  # two steps, as 2^n alone may be out of range; the bits above n are lost in them
         return x * power_of_two(half, x) * power_of_two(n.shifted - half, x, offset)
 
