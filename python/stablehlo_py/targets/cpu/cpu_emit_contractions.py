@@ -34,9 +34,9 @@ from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernel_parallel import SETUP, give_range
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
-BLOCK_K = 512  # lanes along k in a block: a panel of it is 64 KiB
+BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
 A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
-FEW_BYTES = 256 << 10  # of rows that are few
+FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them

@@ -12,6 +12,7 @@ from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.register_transpose import transposed
+from stablehlo_py.targets.cpu.streaming import Address, strides_of
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
@@ -39,15 +40,18 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
         nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), multiply(s, of.nr)))
         return
 
+    stored = Vectors(of.source, of.lanes)
+
     def row(k: ir.Value) -> None:
         def panel(s: ir.Value) -> None:
             base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
+            n = multiply(s, of.nr)
+            source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
+            target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
-                n = add(multiply(s, of.nr), w)
-                count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, n)
-                stored = fetch(of, of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n), of.lanes, count)
-                lanes = product_forms.rows_to_lanes(of.form, [stored])
-                of.vectors.store(lanes, of.packed_b, [add(add(base, multiply(k, of.nr)), w)])
+                mask = None if of.n % of.nr == 0 else stored.mask(lanes_left(of, of.n, add(n, w)))
+                row = source.moved(w).load(stored.type, mask)
+                target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
         nest.loop(s0, s1, 1, panel)
 
@@ -75,24 +79,29 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
     target = of.packed_a if side == "lhs" else of.packed_b
     parts = range(0, width, of.lanes)
+    stored = Vectors(of.source, of.lanes)
+    between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
     counts: list[Index] = [0 if extent % width == 0 else lanes_left(of, extent, add(start, w)) for w in parts]
 
     def row(step: ir.Value, *noted: ir.Value) -> Notes:
         found = list(noted)
+        first = multiply(step, of.group)
+        corner = Address.of(source, of.at(labels, k=add(first, of.at_k), **{along: start}))
+        to = Address.of(target, [add(base, multiply(step, width))])
         for number, w in enumerate(parts):
             rows = []
             for g in range(of.group):
-                k, count = add(multiply(step, of.group), g), counts[number]
+                count = counts[number]
                 if g and of.k % of.group:
-                    inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(k), nest.index(of.depth))
+                    inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
                     count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
-                where = of.at(labels, k=add(k, of.at_k), **{along: add(start, w)})
-                rows.append(fetch(of, source, where, of.lanes, count))
+                mask = None if isinstance(count, int) and not count else stored.mask(count)
+                rows.append(corner.moved(g * between_rows + w).load(stored.type, mask))
             lanes = product_forms.rows_to_lanes(of.form, rows)
             found = _note(of, side, lanes, found, number)
             if side == "lhs":
                 lanes = product_forms.as_lhs(of.form, lanes)
-            of.vectors.store(lanes, target, [add(add(base, multiply(step, width)), w)])
+            to.moved(w).store(lanes)
         return found
 
     return nest.loop(0, of.steps, 1, row, _begin(of, side) if noted is None else noted)
@@ -117,20 +126,27 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
 
 def _squares(of: Product, base: Index, j: Index) -> Notes:
     """A panel of rhs as (n, k): square blocks, transposed in registers."""
+    between_rows = strides_of(of.b)[0][of.b_labels.index("n")]
 
     def column(w: Index, noted: Notes, number: int) -> Notes:
+        first = add(j, w)
+
         def square(step: ir.Value, *noted: ir.Value) -> Notes:
+            source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
+            longest, count = _run(of, step)
+            ty, mask = Vectors(of.source, longest).type, count and Vectors(of.source, longest).mask(count)
             rows = []
             for r in range(of.lanes):
-                n = add(add(j, w), r)
-                if of.n % of.nr:
-                    n = nest.minimum(n, of.n - 1)  # what is read twice is stored nowhere
-                where = of.at(of.b_labels, n=n, k=add(multiply(step, of.group), of.at_k))
-                rows.append(product_forms.run_to_lanes(of.form, fetch(of, of.b, where, *_run(of, step))))
+                row: Index = r
+                if of.n % of.nr:  # what is read twice is stored nowhere
+                    row = nest.minimum(r, nest.subtract(of.n - 1, first))
+                fetched = source.moved(multiply(row, between_rows)).load(ty, mask or None)
+                rows.append(product_forms.run_to_lanes(of.form, fetched))
             found = list(noted)
+            target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
             for r, lanes in enumerate(transposed(rows)):
                 found = _note(of, "rhs", lanes, found, number)
-                of.vectors.store(lanes, of.packed_b, [add(add(base, multiply(add(step, r), of.nr)), w)])
+                target.moved(r * of.nr).store(lanes)
             return found
 
         return nest.loop(0, of.steps, of.lanes, square, noted)

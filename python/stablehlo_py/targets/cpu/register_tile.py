@@ -2,8 +2,9 @@
 
     for each step of k:  load NR lanes of rhs;  for each row: broadcast a lane of lhs, multiply and add
 
-A tile inside the result goes there from the registers. One at an edge, or with something to be done to it, goes to a
-buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all sizes.
+A tile inside the result goes there from the registers. One that may be at an edge, or with something to be done to it,
+goes to a buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all
+sizes. Where there are many steps of k to a tile, those inside take that way too if there are edges, for less code.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index, lanes_left
+from stablehlo_py.targets.cpu.streaming import Address, strides_of
 from stablehlo_py.transforms.hlo_pack_invariants import PANEL
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
     from stablehlo_py.targets.cpu.epilogue import Epilogue
+
+DEEP = 256  # steps beside which the way of a tile through a buffer is too short to be seen
 
 
 def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
@@ -30,8 +34,8 @@ def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
         _to_result(of, _sums(of, t, slot, j), i, j)
         return
     nest.when(of.last, lambda: _prefetch(of, after, i, j))
-    sums = _sums(of, t, slot, j)
-    nest.when(of.last, lambda: _finish(of, after, sums, i, j), lambda: _to_result(of, sums, i, j))
+    _to_buffer(of, _sums(of, t, slot, j))
+    nest.when(of.last, lambda: _finish(of, after, i, j), lambda: _rows(of, None, i, j))
 
 
 def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
@@ -48,6 +52,10 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
     def edge() -> None:
         _to_buffer(of, sums)
         _rows(of, None, i, j)
+
+    if of.packed_steps >= DEEP:
+        edge()
+        return
 
     whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
     nest.when(whole, lambda: _whole(of, sums, i, j), edge)
@@ -67,7 +75,7 @@ def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
 
 def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
     """The sums of the tile over one block of k, in registers, row after row."""
-    a_place, b_place = _places(of, t, slot, j)
+    a_place, between_rows, b_place = _places(of, t, slot, j)
     zero = of.sums.zero()
     begin = [zero] * of.width
     if of.form.offsets:
@@ -77,10 +85,11 @@ def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
 
     def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
         _next_panel(of, t, k, j)
-        row = [of.vectors.load(of.packed_b, [b_place(k, w)]) for w in range(of.width)]
+        left, right = Address.of(of.packed_a, [a_place(k)]), Address.of(of.packed_b, [b_place(k)])
+        row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
         results = []
         for r in range(of.mr):
-            factor = of.vectors.splat(nest.load(of.packed_a, [a_place(k, r)]))
+            factor = left.moved(r * between_rows).spread(of.vectors.type)
             for w in range(of.width):
                 results.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
         return results
@@ -104,24 +113,25 @@ def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
         nest.prefetch(of.b, where)
 
 
-def _places(of: Product, t: Index, slot: Index, j: Index) -> tuple[Callable[..., Index], Callable[..., Index]]:
-    """Where step k of a tile finds row r of lhs, and vector w of rhs."""
+def _places(of: Product, t: Index, slot: Index, j: Index) -> tuple[Callable[..., Index], int, Callable[..., Index]]:
+    """Where step k of a tile finds the first row of lhs, how far apart the rows are, and where it finds rhs."""
     b_base, b_stride = multiply(slot, of.packed_steps * of.nr), of.nr
     if of.is_packed:
         panel, column = (op(nest.index(j), nest.index(PANEL)) for op in (arith.divui, arith.remui))
         b_base, b_stride = add(multiply(add(multiply(panel, of.k), of.at_k), PANEL), column), PANEL
-    if of.a_labels[-1] == "k":
-        a_base = multiply(t, of.mr * of.a_stride)
-        a_place = lambda k, r: add(add(a_base, k), multiply(r, of.a_stride))  # noqa: E731
-    else:
-        a_base = multiply(t, of.packed_steps * of.a_width)
-        a_place = lambda k, r: add(add(a_base, multiply(k, of.a_width)), r)  # noqa: E731
-    return a_place, lambda k, w: add(add(b_base, multiply(k, b_stride)), w * of.lanes)
+    a_base, a_stride, between_rows = multiply(t, of.mr * of.a_stride), 1, of.a_stride
+    if of.a_labels[-1] != "k":
+        a_base, a_stride, between_rows = multiply(t, of.packed_steps * of.a_width), of.a_width, 1
+    return (
+        lambda k: add(a_base, multiply(k, a_stride)),
+        between_rows,
+        lambda k: add(b_base, multiply(k, b_stride)),
+    )
 
 
 def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
     """Sums of bf16: by the instruction where it is exact, else row by row in f32."""
-    a_place, b_place = _places(of, t, slot, j)
+    a_place, between_rows, b_place = _places(of, t, slot, j)
     exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
     count = of.mr * of.width
     branch = scf.IfOp(exact, [of.sums.type] * count, has_else=True)
@@ -131,10 +141,11 @@ def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], li
 
         def row(r: ir.Value) -> None:
             def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-                factor = of.vectors.splat(nest.load(of.packed_a, [a_place(k, r)]))
+                factor = Address.of(of.packed_a, [add(a_place(k), multiply(r, between_rows))]).spread(of.vectors.type)
+                right = Address.of(of.packed_b, [b_place(k)])
                 return [
                     product_forms.multiply_add_in_f32(
-                        factor, of.vectors.load(of.packed_b, [b_place(k, w)]), total, of.lanes
+                        factor, right.moved(w * of.lanes).load(of.vectors.type), total, of.lanes
                     )
                     for w, total in enumerate(sums)
                 ]
@@ -143,7 +154,8 @@ def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], li
                 of.sums.store(total, of.tile_of_c, [add(multiply(r, of.nr), w * of.lanes)])
 
         nest.loop(0, of.mr, 1, row)
-        scf.yield_([of.sums.load(of.tile_of_c, [v * of.lanes]) for v in range(count)])
+        tile = Address.of(of.tile_of_c, [0])
+        scf.yield_([tile.moved(v * of.lanes).load(of.sums.type) for v in range(count)])
     return list(branch.results_)
 
 
@@ -153,23 +165,25 @@ def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], li
 def _whole(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
     """A tile inside the result, from the registers."""
     stored = Vectors(of.result, of.lanes)
+    corner = Address.of(of.c, of.at(of.c_labels, m=i, n=j))
+    between_rows = strides_of(of.c)[0][of.c_labels.index("m")]
     for number, total in enumerate(sums):
         r, w = divmod(number, of.width)
-        where = of.at(of.c_labels, m=add(i, r), n=add(j, w * of.lanes))
+        place = corner.moved(r * between_rows + w * of.lanes)
         value = _as_result(of, total)
         if of.accumulate or of.first is not True:
-            value = _plus_earlier(of, value, stored.load(of.c, where))
-        stored.store(value, of.c, where)
+            value = _plus_earlier(of, value, place.load(stored.type))
+        place.store(value)
 
 
 def _to_buffer(of: Product, sums: list[ir.Value]) -> None:
+    tile = Address.of(of.tile_of_c, [0])
     for number, total in enumerate(sums):
-        of.sums.store(total, of.tile_of_c, [number * of.lanes])
+        tile.moved(number * of.lanes).store(total)
 
 
-def _finish(of: Product, epilogue: Epilogue, sums: list[ir.Value], i: Index, j: Index) -> None:
+def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
     """The epilogue, in a function of its own: else its constants would take registers from the sums all along k."""
-    _to_buffer(of, sums)
     partial = [of.c] if of.blocks > 1 or of.accumulate else []
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
     flags = [] if isinstance(of.first, bool) else [of.first]

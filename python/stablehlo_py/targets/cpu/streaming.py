@@ -97,6 +97,11 @@ class Address:
             value = llvm_ops.load(stored, self.pointer, self.size)
         return value if stored == ty else arith.bitcast(ty, value)
 
+    def spread(self, ty: ir.VectorType) -> ir.Value:
+        """The element here in every lane of a vector."""
+        one = self.load(ir.VectorType.get([1], ty.element_type))
+        return vector.ShuffleOp(one, one, [0] * ty.shape[0]).result
+
     def store(self, value: ir.Value, mask: ir.Value | None = None, *, streaming: bool = False) -> None:
         """Streaming: the place must be aligned to the vector's own size."""
         ty = ir.VectorType(value.type)
