@@ -19,7 +19,7 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
-from stablehlo_py.transforms.views import element, is_view, trace
+from stablehlo_py.transforms.views import element, is_piece, is_view, trace
 
 STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
 
@@ -111,8 +111,8 @@ def name_of(op: ir.Operation) -> ir.Value | None:
 class Grouping:
     """The units of one block. `before` keeps what each depends on as bits, so that finding a path is one mask."""
 
-    def __init__(self, *, fuse: bool, rows: bool, products: bool) -> None:
-        self.fuse, self.rows, self.products = fuse, rows, products
+    def __init__(self, *, fuse: bool, rows: bool, products: bool, pieces: bool) -> None:
+        self.fuse, self.rows, self.products, self.pieces = fuse, rows, products, pieces
         self.all: dict[int, Unit] = {}
         # Ops are known by their first result: the hash of an op changes with its operands, that of a value never.
         self.unit_of: dict[ir.Value, int] = {}
@@ -138,9 +138,16 @@ class Grouping:
         """Whether every reader makes the op's value again for itself."""
         if is_unpacking(op):
             return True  # by the one product that it was made for
-        if not is_cheap(op) and not is_view(op):
+        if not is_cheap(op) and not is_view(op) and not self.is_piece_of_memory(op):
             return False
         return all(self.repeats(use.owner.operation, op) for result in op.results for use in result.uses)
+
+    def is_piece_of_memory(self, op: ir.Operation) -> bool:
+        """Whether an op is a slice of a value that is in memory whoever reads it."""
+        if not self.pieces or not is_piece(op):
+            return False
+        producer = self.producers.get(op.operands[0])
+        return producer is None or not is_cheap(producer)
 
     def repeats(self, reader: ir.Operation, op: ir.Operation) -> bool:
         if name_of(reader) not in self.order or reader.name in CONTROL:
@@ -202,7 +209,7 @@ class Grouping:
             if producer is None or producer.results[0] in found:
                 continue
             found.add(producer.results[0])
-            if is_view(producer):
+            if is_view(producer) or producer.results[0] in self.repeated:
                 waiting.extend(producer.operands)
         return found
 
@@ -271,6 +278,11 @@ class Grouping:
         assert second.shape is not None
         return may_follow(product, others, self.producers) and self.reads_fit(first, second, second.shape, None)
 
+    def cut_from(self, value: ir.Value) -> ir.Value | None:
+        """What a piece of memory is a piece of; None for other values."""
+        op = self.producers.get(value)
+        return op.operands[0] if op is not None and value in self.repeated and is_piece(op) else None
+
     def reads_fit(self, first: Unit, second: Unit, shape: tuple[int, ...], rows: int | None) -> bool:
         """Whether the second unit reads what the first makes at its own place: the same row, the same column.
 
@@ -283,6 +295,8 @@ class Grouping:
             for value in op.operands:
                 ty = tensor_type(value.type)
                 source, dims = trace(value, tuple(range(ty.rank)), self.producers)
+                if self.cut_from(source) in inside:
+                    return False
                 if source not in inside:
                     continue
                 made = tensor_type(source.type).shape

@@ -2,7 +2,7 @@
 
 Kernels are formed while the ops still say what they mean; `grouping` decides which ops go together. Equal kernels, by
 their text, are one function. What is cheap to make (splats, iotas) and what only renames elements (broadcasts, reshapes by
-size-1 dimensions) is repeated inside each kernel that reads it.
+size-1 dimensions) is repeated inside each kernel that reads it; so are slices, which such a kernel reads where they lie.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stablehlo_py.transforms.grouping import (
     uses,
 )
 from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
-from stablehlo_py.transforms.views import is_view
+from stablehlo_py.transforms.views import is_piece, is_view
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
 KERNEL_ROWS = "kernel.rows"  # in a row program: how many leading dimensions make a row
@@ -43,6 +43,7 @@ class HloFormKernels(Pass):
     fuse: bool = True  # join elementwise ops of one shape
     rows: bool = False  # join them with reductions of trailing dimensions, row by row
     products: bool = False  # join them with the product whose elements they are of
+    pieces: bool = False  # let them read slices where these lie in memory
 
     def run(self, op: ir.Operation) -> None:
         self.form(op)
@@ -81,7 +82,8 @@ class _Former:
                         self.cut(inner)
         operations = [o.operation for o in block.operations]
         terminator = operations.pop()
-        grouping = Grouping(fuse=self.options.fuse, rows=self.options.rows, products=self.options.products)
+        options = self.options
+        grouping = Grouping(fuse=options.fuse, rows=options.rows, products=options.products, pieces=options.pieces)
         units = grouping.units(operations)
         between = list(pairs(grouping)) if self.explain else []
         symbols: dict[int, str] = {}
@@ -102,7 +104,7 @@ class _Former:
         repeated = grouping.repeated
         inside = {op.results[0] for op in unit.ops}
         outputs = [v for op in unit.ops for v in op.results if _used_outside(v, inside, repeated)]
-        ops = _with_repeated(unit)
+        ops = _with_repeated(unit, repeated)
         produced = {v for op in ops for v in op.results}
         inputs = list(dict.fromkeys(v for op in ops for v in uses(op) if v not in produced))
         symbol = self.kernel(unit, ops, inputs, outputs)
@@ -163,12 +165,14 @@ class _Former:
         return symbol
 
 
-def _with_repeated(unit: Unit) -> list[ir.Operation]:
-    """The unit's ops after the cheap ops around them that they read, and the views that they look through."""
+def _with_repeated(unit: Unit, repeated: set[ir.Value]) -> list[ir.Operation]:
+    """The unit's ops after the cheap ops around them that they read, and the views and slices that they look through."""
     known = {op.results[0] for op in unit.ops}
     listed = list(unit.ops)
     sees_through = unit.kind in (ELEMENTWISE, ROWS, PRODUCT)
     for op in listed:  # grows while it is walked
+        if sees_through and is_piece(op):
+            continue  # of what is in memory
         for value in uses(op):
             if isinstance(value.owner, ir.Block):
                 continue
@@ -177,6 +181,7 @@ def _with_repeated(unit: Unit) -> list[ir.Operation]:
                 is_cheap(producer)
                 or is_unpacking(producer)
                 or (sees_through and is_view(producer) and not _is(op, unit.product))
+                or (sees_through and is_piece(producer) and value in repeated)
             ):
                 known.add(producer.results[0])
                 listed.append(producer)

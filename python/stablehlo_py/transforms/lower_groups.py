@@ -23,7 +23,7 @@ from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.views import Dims, element, is_view, trace
+from stablehlo_py.transforms.views import Dims, element, is_piece, is_view, trace
 
 Values = dict[ir.Value, Tensor]
 Place = tuple[ir.Value, Dims]  # a value read at loop dimensions
@@ -83,6 +83,7 @@ class _Group:
         operations = [o.operation for o in block.operations]
         self.outputs = list(operations.pop().operands)
         self.values, self.rows = values, rows
+        operations = self.without_pieces(operations)
         self.producers = {r: op for op in operations for r in op.results}
         self.ops = [
             op for op in operations if not is_view(op) and op.name not in ("stablehlo.constant", "stablehlo.iota")
@@ -91,6 +92,16 @@ class _Group:
         self.rank = len(self.shape)
         self.reads = self._all_reads()
         self.runs = self._joined_dims()
+
+    def without_pieces(self, operations: list[ir.Operation]) -> list[ir.Operation]:
+        """The other ops; slices become values from outside, in the memory that they are cut from."""
+        self.pieces = {op.results[0]: op for op in operations if is_piece(op)}
+        for value, op in self.pieces.items():
+            starts = view(op).ints("start_indices")
+            self.values[value] = layout.extract_slice(
+                self.values[op.operands[0]], starts, tensor_type(value.type).shape
+            )
+        return [op for op in operations if not is_piece(op)]
 
     # --- what is read where
 
@@ -136,7 +147,8 @@ class _Group:
                 # an iota read through a view counts along whichever dimension the view gives it
                 straight = tensor_type(op.results[0].type).shape == self.shape and not turned
                 split |= {dim, dim + 1} if straight else set(range(self.rank))
-        for _, dims in self.reads:
+        for value, dims in self.reads:
+            split |= self._gaps(value, dims)
             present = [d for d in dims if d is not None]
             for d in range(1, self.rank):
                 both = d - 1 in present and d in present and present.index(d) == present.index(d - 1) + 1
@@ -155,6 +167,15 @@ class _Group:
             else:
                 runs[-1] = (*runs[-1], d)
         return _Runs(tuple(runs), tuple(math.prod(self.shape[d] for d in run) for run in runs))
+
+    def _gaps(self, value: ir.Value, dims: Dims) -> set[int]:
+        """The loop dimensions between whose steps a slice leaves out memory."""
+        piece = self.pieces.get(value)
+        if piece is None:
+            return set()
+        whole, part = (tensor_type(v.type).shape for v in (piece.operands[0], value))
+        inner = [next((d for d in dims[i:] if d is not None), None) for i in range(len(dims)) if part[i] != whole[i]]
+        return {d for d in inner if d is not None}
 
     def _separates(self, dims: Dims, d: int) -> bool:
         """Whether a read has the wide dimensions on one side of `d` and not those on the other."""

@@ -118,7 +118,7 @@ class _AfterProduct(_Group):
         operations = [o.operation for o in block.operations]
         self.outputs = list(operations.pop().operands)
         self.values, self.rows = values, None
-        operations = [op for op in operations if op.name != DOT and not is_unpacking(op)]
+        operations = self.without_pieces([op for op in operations if op.name != DOT and not is_unpacking(op)])
         self.producers = {r: op for op in operations for r in op.results}
         self.ops = [
             op for op in operations if not is_view(op) and op.name not in ("stablehlo.constant", "stablehlo.iota")

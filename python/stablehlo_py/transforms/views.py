@@ -7,6 +7,7 @@ behind them is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from stablehlo_py.core.types import tensor_type
@@ -15,6 +16,9 @@ from stablehlo_py.mlir import ir
 
 # Elements up to which a transposition is no work of its own: read in any order, they stay in the first-level cache.
 SMALL = 4096
+
+# Elements that a slice must have in a row of memory for its readers to find it there: a loop over fewer is no vector loop.
+LONG = 64
 
 # For each dimension of a value, the loop dimension at which it is read; None for a dimension of size 1.
 Dims = tuple[int | None, ...]
@@ -30,6 +34,16 @@ def is_view(op: ir.Operation) -> bool:
         return False
     before, after = tensor_type(op.operands[0].type).shape, tensor_type(op.results[0].type).shape
     return [n for n in before if n != 1] == [n for n in after if n != 1]
+
+
+def is_piece(op: ir.Operation) -> bool:
+    """Whether readers can find the op's elements in its operand's memory, in long runs: a slice without gaps."""
+    if op.name != "stablehlo.slice" or any(n != 1 for n in view(op).ints("strides", ())):
+        return False
+    whole, part = (tensor_type(v.type).shape for v in (op.operands[0], op.results[0]))
+    cut = [d for d in range(len(part)) if part[d] != whole[d]]
+    run = math.prod(part[cut[-1] :]) if cut else math.prod(part)
+    return run >= LONG
 
 
 def trace(value: ir.Value, dims: Dims, producers: Mapping[ir.Value, ir.Operation]) -> tuple[ir.Value, Dims]:
