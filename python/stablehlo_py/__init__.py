@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from stablehlo_py.compiler import compile as compile
     from stablehlo_py.custom_calls import register_custom_call as register_custom_call
     from stablehlo_py.errors import BadInput as BadInput
+    from stablehlo_py.errors import BadOption as BadOption
     from stablehlo_py.errors import CompileError as CompileError
     from stablehlo_py.errors import OutOfMemory as OutOfMemory
     from stablehlo_py.errors import UnsupportedOp as UnsupportedOp
+    from stablehlo_py.errors import WrongMachine as WrongMachine
 
-__all__ = ["BadInput", "CompileError", "Options", "OutOfMemory", "UnsupportedOp", "compile", "register_custom_call"]
+__all__ = [
+    *("BadInput", "BadOption", "CompileError", "Options", "OutOfMemory", "UnsupportedOp", "WrongMachine", "compile"),
+    "register_custom_call",
+]
 _HOMES = {"Options": "compiler", "compile": "compiler", "register_custom_call": "custom_calls"}
 
 

@@ -41,8 +41,8 @@ class Entry:
 class Cache:
     """A folder of entries; every method works with several processes on it at once."""
 
-    def __init__(self, folder: Path | None = None, largest: int = LARGEST) -> None:
-        self.folder = folder or default_folder()
+    def __init__(self, folder: Path | str | None = None, largest: int = LARGEST) -> None:
+        self.folder = Path(folder) if folder else default_folder()
         self.largest = largest
 
     def get(self, kind: str, key: str) -> bytes | None:

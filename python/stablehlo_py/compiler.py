@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stablehlo_py.cache import Cache, key_of, pack, unpack
-from stablehlo_py.errors import CompileError
+from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
@@ -23,6 +23,7 @@ from stablehlo_py.targets.machine_code import Code, CodegenOptions
 if TYPE_CHECKING:
     from stablehlo_py.building import Open, Parts
 
+EXECUTORS = ("native", "python")
 TARGETS = ("cpu",)
 
 
@@ -39,6 +40,20 @@ class Options:
     executor: str = "native"
     threads: int | None = None
     donate: bool | tuple[int, ...] = False
+
+    def __post_init__(self) -> None:
+        """Refuse what means nothing now: it would be ignored, or fail later in other words."""
+        if not isinstance(self.codegen, CodegenOptions):
+            raise BadOption(f"codegen is {self.codegen!r}", hint="give CodegenOptions(cpu=..., features=...)")
+        if self.executor not in EXECUTORS:
+            raise BadOption(f"there is no executor {self.executor!r}", hint=f"choose among {', '.join(EXECUTORS)}")
+        if self.threads is not None and (isinstance(self.threads, bool) or not isinstance(self.threads, int)):
+            raise BadOption(f"threads is {self.threads!r}", hint="give a whole number, or None for one a core")
+        numbers = self.donate if isinstance(self.donate, tuple) else ()
+        if not isinstance(self.donate, bool | tuple) or any(not hasattr(number, "__index__") for number in numbers):
+            raise BadOption(
+                f"donate is {self.donate!r}", hint="give numbers of arguments, such as (0, 2), or True or False"
+            )
 
 
 # Any: a path, text, bytes, a jax.export.Exported, a Lowered, an ir.Module: see reading.read_module
@@ -57,7 +72,11 @@ def compile(
         raise CompileError(
             f"there is no target {target!r} to run programs on", hint=f"choose among {', '.join(TARGETS)}"
         )
-    options = options or Options()
+    options = Options() if options is None else options
+    if not isinstance(options, Options):
+        raise BadOption(f"options is {options!r}", hint="give stablehlo_py.Options(threads=..., ...)")
+    if not isinstance(cache, bool | Cache):
+        raise BadOption(f"cache is {cache!r}", hint="give True, False, or stablehlo_py.cache.Cache(folder)")
     store = None if not cache else cache if isinstance(cache, Cache) else Cache()
     clock = _Clock()
     key = _program_key(source, target, options) if store else ""

@@ -119,4 +119,5 @@ def compare(got: np.ndarray, want: np.ndarray, max_ulp: int, atol: float) -> tup
         good = bool(((distance <= max_ulp) | (difference <= allowed)).all())
     worst = np.unravel_index(int(np.argmax(distance)), distance.shape)
     place = f" at {[int(k) for k in worst]}: {got[worst]} against {want[worst]}" if distance[worst] else ""
-    return f"worst {int(distance[worst])} ULP{place}", good
+    small = f", no more than {atol:g} of the largest value" if good and distance[worst] > max_ulp else ""
+    return f"worst {int(distance[worst])} ULP{place}{small}", good

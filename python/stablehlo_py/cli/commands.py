@@ -143,6 +143,8 @@ def cache(arguments: argparse.Namespace) -> int:
         return 1 if damaged else 0
     entries = sorted(store.entries(), key=lambda e: -e.used)
     if arguments.action == "ls":
+        if not entries:
+            print(f"no entries in {store.folder}")
         for entry in entries:
             used = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.used))
             print(f"{used}  {entry.kind:8} {entry.bytes:10}  {entry.key[:16]}")

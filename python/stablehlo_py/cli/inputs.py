@@ -66,8 +66,14 @@ def _from_file(name: str) -> list[np.ndarray]:
     path = Path(name)
     try:
         loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"cannot read {path}: {error}", hint="a .npy or .npz file is wanted") from None
+    except OSError as error:
+        raise BadInput(
+            f"cannot be read: {error.strerror or error}", where=name, hint="give @file.npy or @file.npz"
+        ) from None
+    except (ValueError, EOFError):
+        raise BadInput(
+            "is no .npy or .npz file of numbers", where=name, hint="write it with numpy.save or numpy.savez"
+        ) from None
     if isinstance(loaded, np.ndarray):
         return [loaded]
     names = sorted(loaded.files, key=lambda n: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", n)])

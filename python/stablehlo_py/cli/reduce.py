@@ -43,7 +43,8 @@ def reduce(arguments: argparse.Namespace) -> int:
 
         first = worker.judge(program.text, list(program.arrays))
         if not _holds(arguments.check, first):
-            print(f"error: the program gives {first.kind}, not {arguments.check}: {first.detail}", file=sys.stderr)
+            detail = f": {first.detail}" if first.detail else ""
+            print(f"error: the program gives {first.kind}, not {arguments.check}{detail}", file=sys.stderr)
             return 1
         work = shrink(program, check, seconds=arguments.seconds)
         last = worker.judge(work.best.text, list(work.best.arrays))

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="time a program against what this machine can do")
     _program(bench)
     _inputs(bench)
-    bench.add_argument("--seconds", type=float, default=1.0, help="how long to call it (default 1)")
+    bench.add_argument("--seconds", type=_seconds, default=1.0, help="how long to call it (default 1)")
     bench.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     bench.set_defaults(command=_lazily("bench"))
 
@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("-o", dest="output", default="-", help="where to write it")
     compile_.set_defaults(command=_lazily("compile"))
 
-    report = commands.add_parser("report", help="where the time of a program goes on a TPU-like chip")
+    report = commands.add_parser(
+        "report", help="which ops are in which kernel of the CPU and why, or where the time goes on a TPU-like chip"
+    )
     _program(report)
     report_command.add_arguments(report)
     report.set_defaults(command=report_command.report)
@@ -116,9 +118,18 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is negative")
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return number
 
 

@@ -44,6 +44,14 @@ _UNKNOWN_OP = re.compile(r"custom op '([\w.-]+)' is unknown|unregistered operati
 _UNKNOWN_DIALECT = re.compile(
     r"[Dd]ialect [`']([\w]+)' (?:not found|is unknown|does not)|\"(\w+)\"<.*unregistered dialect"
 )
+# the verifier says what it wants in five lines, and then what it got
+_ELEMENT = re.compile(
+    r" must be (?:variadic of )?ranked tensor of .*, but got 'tensor<(?:[\d?]+x)*([a-z]\w*|complex<\w+>)>'$"
+)
+_KNOWN = re.compile(r"u?i(?:1|2|4|8|16|32|64)|f(?:16|32|64)|bf16|f[468]E\w+|complex<f(?:32|64)>")
+ELEMENTS = (
+    "elements are f64 f32 f16 bf16, f8 f6 and f4 of several forms, i1, i2 to i64, ui2 to ui64, complex<f32 or f64>"
+)
 _UNDECLARED = re.compile(r"use of undeclared SSA value name")
 _FOREIGN = {
     "mhlo": "MHLO is XLA's internal dialect; export StableHLO instead (in JAX: lower(...).as_text())",
@@ -100,6 +108,8 @@ def _plain(message: str) -> str:
     """The parser's words without its list of dialects and its command-line flags."""
     if (unknown := _UNKNOWN_DIALECT.search(message)) is not None:
         return f"dialect {unknown[1] or unknown[2]} is not known here"
+    if (unknown := _ELEMENT.search(message)) is not None:
+        return f"{message[: unknown.start()]} cannot have elements of type {unknown[1]}"
     return message.split(". If this is intended")[0]
 
 
@@ -121,6 +131,10 @@ def _hint(message: str, source: Source, line: str) -> str:
         return _dialect_hint(unknown[1] or unknown[2])
     if "expects different type than prior uses" in message:
         return "the value was defined with another type: convert, reshape or broadcast it, or correct the type here"
+    if (unknown := _ELEMENT.search(message)) is not None:
+        if _KNOWN.fullmatch(unknown[1]):
+            return "the op is not defined on these: stablehlo.convert makes others of them"
+        return f"StableHLO has no {unknown[1]}: {ELEMENTS}"
     if _UNDECLARED.search(message):
         return _value_hint(source.text, line)
     if "redefinition of SSA value" in message:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stablehlo_py.errors import CompileError
+from stablehlo_py.runtime.arguments import array_of, type_problem
 from stablehlo_py.runtime.executable import Executable, Signature
 from stablehlo_py.runtime.executor import Executor
 from stablehlo_py.runtime.program import ArrayType, Program
@@ -56,7 +57,7 @@ class DynamicExecutable:
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:  # Any: whatever numpy makes an array of
         """Results for arguments that fit the signature; TypeError says which does not, and in which dimension."""
-        arrays = [argument if type(argument) is np.ndarray else np.asarray(argument) for argument in arguments]
+        arrays = self._arrays(arguments)
         key = self._shapes(arrays)
         with self._lock:
             future = self._kept.get(key)
@@ -67,13 +68,23 @@ class DynamicExecutable:
         self._last = future.result()
         return self._last(*arrays)
 
+    def _arrays(self, arguments: Sequence[Any]) -> list[np.ndarray]:  # Any: as in __call__
+        wanted = self.signature.arguments
+        if len(arguments) != len(wanted):
+            types = ", ".join(map(str, wanted)) or "none"
+            raise TypeError(f"{len(arguments)} arguments given, {len(wanted)} wanted: {types}")
+        return [
+            argument if type(argument) is np.ndarray else array_of(argument, number, wanted[number])
+            for number, argument in enumerate(arguments)
+        ]
+
     def _shapes(self, arrays: Sequence[np.ndarray]) -> Shapes:
         values = tuple([(n, arrays[n].tobytes()) for n in self._by_value if n < len(arrays)])
         return Shapes(tuple([array.shape for array in arrays]), values)
 
     def specialized(self, *arguments: Any) -> Executable:  # Any: as in __call__
         """The executable for the shapes of these arguments, compiled now where it is not kept."""
-        arrays = [np.asarray(argument) for argument in arguments]
+        arrays = self._arrays(arguments)
         self._check_all(arrays)
         key = self._shapes(arrays)
         with self._lock:
@@ -98,9 +109,6 @@ class DynamicExecutable:
         return self._last
 
     def _check_all(self, arrays: list[np.ndarray]) -> None:
-        if len(arrays) != len(self._types):
-            wanted = ", ".join(map(str, self.signature.arguments)) or "none"
-            raise TypeError(f"{len(arrays)} arguments given, {len(self._types)} wanted: {wanted}")
         for number, array in enumerate(arrays):
             self._check(number, array)
 
@@ -112,12 +120,10 @@ class DynamicExecutable:
             and all(wanted in (UNKNOWN, given) for wanted, given in zip(shape, array.shape, strict=True))
         ):
             return
-        text = f"argument {number} is {ArrayType(array.shape, array.dtype.name)}, wanted is {self.signature.arguments[number]}"
+        text = type_problem(array, array, number, self.signature.arguments[number])
         if len(shape) != array.ndim:
             text += f"; it has {array.ndim} dimensions, not {len(shape)}"
-        elif array.dtype != dtype:
-            text += f"; convert it: array.astype({dtype.name!r})"
-        else:
+        elif array.dtype == dtype:
             wrong = next(d for d, wanted in enumerate(shape) if wanted not in (UNKNOWN, array.shape[d]))
             text += f"; its dimension {wrong} is {array.shape[wrong]}, not {shape[wrong]}"
         raise TypeError(text)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stablehlo_py.errors import OutOfMemory, WrongMachine
+from stablehlo_py.runtime.arguments import array_of, type_problem
 from stablehlo_py.runtime.donation import places_of_results, sole_owners
 from stablehlo_py.runtime.entry import call_of
 from stablehlo_py.runtime.executor import Executor, NativeExecutor
@@ -103,9 +104,10 @@ class Executable:
             raise TypeError(self._count_problem(len(arguments)))
         arrays = []
         for number, (argument, (shape, dtype)) in enumerate(zip(arguments, self._arguments, strict=True)):
-            array = argument if type(argument) is np.ndarray else _as_array(argument)
+            wanted = self.program.arguments[number]
+            array = argument if type(argument) is np.ndarray else array_of(argument, number, wanted)
             if array.dtype != dtype or array.shape != shape:
-                raise TypeError(self._type_problem(number, array))
+                raise TypeError(type_problem(argument, array, number, wanted))
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):
                 array = array.copy("C")
@@ -128,23 +130,8 @@ class Executable:
         wanted = ", ".join(map(str, self.program.arguments)) or "none"
         return f"{given} arguments given, {len(self._arguments)} wanted: {wanted}"
 
-    def _type_problem(self, number: int, array: np.ndarray) -> str:
-        given = ArrayType(array.shape, array.dtype.name)
-        text = f"argument {number} is {given}, wanted is {self.program.arguments[number]}"
-        shape, dtype = self._arguments[number]
-        if array.shape == shape:
-            text += f"; convert it: array.astype({dtype.name!r})"
-        return text
-
     def __repr__(self) -> str:
         return f"<Executable for {self.target}: {self.signature}>"
-
-
-def _as_array(argument: Any) -> np.ndarray:  # Any: whatever numpy makes an array of
-    """An array of numpy's own class, on the argument's own memory where that is possible."""
-    if hasattr(argument, "__array__") or not hasattr(argument, "__dlpack__"):
-        return np.asarray(argument)
-    return np.from_dlpack(argument)
 
 
 def _refuse_for(lacks: str) -> Callable[..., None]:

@@ -22,7 +22,9 @@ def thread_count(asked: int | None = None) -> int:
         try:
             asked = int(text)
         except ValueError:
-            raise BadInput(f"{VARIABLE}={text} is not a number of threads") from None
+            raise BadInput(
+                f"{VARIABLE}={text} is not a number of threads", hint=f"set it to 1 to {MOST_PARTS}, or do not set it"
+            ) from None
     if not 1 <= asked <= MOST_PARTS:
         raise BadInput(f"a program runs on 1 to {MOST_PARTS} threads, not on {asked}")
     return asked

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from stablehlo_py.errors import BadOption
 from stablehlo_py.targets.cpus import resolved
 
 ENTRY = "kernel_entry"
@@ -26,6 +27,10 @@ class CodegenOptions:
     cpu: str = ""
     features: str = ""
     speed: int = 2
+
+    def __post_init__(self) -> None:
+        if self.speed not in range(4):
+            raise BadOption(f"speed is {self.speed!r}", hint="LLVM's levels are 0 to 3; 2 is usual")
 
     def resolved(self) -> CodegenOptions:
         """With the host's own names filled in."""

@@ -218,3 +218,21 @@ def test_damaged_artifacts(context):
             assert error.where or error.message
             refused += 1
     assert refused >= 20
+
+
+@pytest.mark.parametrize(
+    ("op", "element", "said", "hint"),
+    [
+        ("add", "tf32", "'stablehlo.add' op operand #0 cannot have elements of type tf32", "StableHLO has no tf32"),
+        ("add", "i3", "'stablehlo.add' op operand #0 cannot have elements of type i3", "StableHLO has no i3"),
+        ("and", "f32", "'stablehlo.and' op operand #0 cannot have elements of type f32", "not defined on these"),
+    ],
+)
+def test_an_element_type_that_an_op_does_not_take(op, element, said, hint):
+    text = f"""func.func @main(%x: tensor<2x3x{element}>) -> tensor<2x3x{element}> {{
+      %0 = stablehlo.{op} %x, %x : tensor<2x3x{element}>
+      return %0 : tensor<2x3x{element}>
+    }}"""
+    with pytest.raises(BadInput, match=said) as caught, new_context() as context, ir.Location.unknown():
+        read_module(text, context)
+    assert hint in caught.value.hint
