@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.mlir import ir
+from stablehlo_py.mlir import ir, memref
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernel_parallel import COLUMNS, EXTENT, RANGE, SETUP, i64
 
@@ -25,6 +26,9 @@ class KernelMarkParallel(Pass):
     def run(self, op: ir.Operation) -> None:
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes and RANGE not in function.operation.attributes:
+                copies = operations_named(function.operation, "linalg.copy")
+                if len(copies) == 1 and _is_alone(copies[0]):
+                    _without_leading_ones(copies[0])
                 extent = common_extent(function.operation)
                 if extent is None:
                     extent = common_columns(function.operation)
@@ -32,6 +36,27 @@ class KernelMarkParallel(Pass):
                         function.operation.attributes[COLUMNS] = ir.UnitAttr.get()
                 if extent is not None:
                     function.operation.attributes[EXTENT] = i64(extent)
+
+
+def _is_alone(op: ir.Operation) -> bool:
+    return sum(o.operation.name.startswith("linalg.") for o in op.block.operations) == 1
+
+
+def _without_leading_ones(copy: ir.Operation) -> None:
+    """Let the outermost loop of a copy be one of several steps, as far as there is one."""
+    ty = ir.MemRefType(copy.operands[1].type)
+    ones = next((d for d, n in enumerate(ty.shape) if n != 1), 0)
+    if ones == 0:
+        return
+    groups = [list(range(ones + 1)), *([d] for d in range(ones + 1, ty.rank))]
+    with ir.InsertionPoint(copy), copy.location:
+        for i in range(2):
+            old = ir.MemRefType(copy.operands[i].type)
+            strides, offset = old.get_strides_and_offset()
+            layout = ir.StridedLayoutAttr.get(offset, strides[ones:])
+            plain = isinstance(old.layout, ir.AffineMapAttr)
+            new = ir.MemRefType.get(old.shape[ones:], old.element_type, None if plain else layout)
+            copy.operands[i] = memref.collapse_shape(new, copy.operands[i], groups)
 
 
 def common_extent(function: ir.Operation) -> int | None:
@@ -52,6 +77,8 @@ def common_extent(function: ir.Operation) -> int | None:
             users.setdefault(buffer, []).append(op)
     if len(extents) != 1:
         return None
+    if len(loops) > 1 and any(op.name == "linalg.copy" for op in loops) and not _at_own_rows(loops):
+        return None
     for buffer, ops in users.items():
         shared = len(ops) > 1 and any(_writes(op, buffer) for op in ops)
         if shared and not all(_first_index_is_outer(op, buffer) for op in ops):
@@ -61,6 +88,27 @@ def common_extent(function: ir.Operation) -> int | None:
         if buffer.owner.operation.name != "memref.alloc" and buffer.owner.operation.name != "memref.alloca":
             return None  # a view: another name may reach the same memory
     return extents.pop()
+
+
+def _at_own_rows(loops: list[ir.Operation]) -> bool:
+    """Whether copies and fills write the rows of arguments, or of columns of them, and read what none of them writes."""
+    if any(op.name not in ("linalg.copy", "linalg.fill") for op in loops):
+        return False
+    written = {_argument(op.operands[1], whole_rows=True) for op in loops}
+    read = {_argument(op.operands[0], whole_rows=False) for op in loops if op.name == "linalg.copy"}
+    return None not in written | read and not written & read
+
+
+def _argument(buffer: ir.Value, *, whole_rows: bool) -> ir.Value | None:
+    """The argument that a buffer is, or is a part of; whole_rows: all of its rows, some columns of each."""
+    while not isinstance(buffer.owner, ir.Block):
+        view = buffer.owner.operation
+        if view.name != "memref.subview":
+            return None
+        if whole_rows and ir.MemRefType(view.operands[0].type).shape[0] != ir.MemRefType(buffer.type).shape[0]:
+            return None
+        buffer = view.operands[0]
+    return buffer
 
 
 def common_columns(function: ir.Operation) -> int | None:
@@ -104,7 +152,7 @@ def _row_extent(op: ir.Operation, written: set[ir.Value]) -> int | None:
 
 
 def _outer_extent(op: ir.Operation) -> int | None:
-    if op.name == "linalg.fill":
+    if op.name in ("linalg.fill", "linalg.copy"):
         shape = ir.MemRefType(op.operands[1].type).shape
         return shape[0] if shape else None
     if "iterator_types" not in op.attributes or "indexing_maps" not in op.attributes:
@@ -132,7 +180,7 @@ def _outputs(op: ir.Operation) -> list[ir.Value]:
 
 
 def _first_index_is_outer(op: ir.Operation, buffer: ir.Value) -> bool:
-    if op.name == "linalg.fill":
+    if op.name in ("linalg.fill", "linalg.copy"):
         return True
     maps = ir.ArrayAttr(op.attributes["indexing_maps"])
     for operand, attribute in zip(op.operands, maps, strict=True):

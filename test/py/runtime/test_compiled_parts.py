@@ -66,8 +66,32 @@ PROGRAMS = {
             : (tensor<2x14x14x16xf32>, tensor<3x3x16x24xf32>) -> tensor<2x14x14x24xf32>
           return %0 : tensor<2x14x14x24xf32>
         }""",
+    "copies": """
+        func.func @main(%x: tensor<1x40x30xf32>, %y: tensor<40x9xf32>)
+          -> (tensor<1x17x8xf32>, tensor<40x48xf32>, tensor<40x25xf32>) {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %0 = stablehlo.slice %x [0:1, 5:39:2, 3:11] : (tensor<1x40x30xf32>) -> tensor<1x17x8xf32>
+          %1 = stablehlo.reshape %x : (tensor<1x40x30xf32>) -> tensor<40x30xf32>
+          %2 = stablehlo.concatenate %y, %1, %y, dim = 1
+            : (tensor<40x9xf32>, tensor<40x30xf32>, tensor<40x9xf32>) -> tensor<40x48xf32>
+          %3 = stablehlo.pad %y, %zero, low = [0, 3], high = [0, 5], interior = [0, 1]
+            : (tensor<40x9xf32>, tensor<f32>) -> tensor<40x25xf32>
+          return %0, %2, %3 : tensor<1x17x8xf32>, tensor<40x48xf32>, tensor<40x25xf32>
+        }""",
+    "rows of parts": """
+        func.func @main(%x: tensor<4x30x8xf32>, %y: tensor<1x4x8xf32>)
+          -> (tensor<6x30x8xf32>, tensor<8x30x8xf32>, tensor<4x30x8xf32>) {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %at = stablehlo.constant dense<2> : tensor<i32>
+          %0 = stablehlo.pad %x, %zero, low = [1, 0, 0], high = [1, 0, 0], interior = [0, 0, 0]
+            : (tensor<4x30x8xf32>, tensor<f32>) -> tensor<6x30x8xf32>
+          %1 = stablehlo.concatenate %x, %x, dim = 0 : (tensor<4x30x8xf32>, tensor<4x30x8xf32>) -> tensor<8x30x8xf32>
+          %2 = stablehlo.dynamic_update_slice %x, %y, %at, %at, %at
+            : (tensor<4x30x8xf32>, tensor<1x4x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x30x8xf32>
+          return %0, %1, %2 : tensor<6x30x8xf32>, tensor<8x30x8xf32>, tensor<4x30x8xf32>
+        }""",
 }
-SPLIT = ("elementwise", "softmax", "matmul", "batched matmul")  # at least these can be
+SPLIT = ("elementwise", "softmax", "matmul", "batched matmul", "copies")  # at least these can be
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
