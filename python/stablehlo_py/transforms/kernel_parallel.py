@@ -32,6 +32,7 @@ SETUP = (
     "memref.load",
     "func.return",
     "affine.apply",
+    "ub.poison",
 )
 
 

@@ -28,6 +28,7 @@ from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes, widened
 from stablehlo_py.targets.cpu.register_transpose import transposed
+from stablehlo_py.targets.cpu.streaming import Address
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
@@ -310,47 +311,53 @@ class _Emitter:
         tile, lanes = self.tile, self.tile.lanes
         row = tile.vectors * lanes
 
-        def square(at: Index) -> None:
-            for v, offset in enumerate(tile.lane_offsets):
-                first = add(place, at)
-                rows = [self._kernel_vector(add(first, (offset + n) * tile.lane.w)) for n in range(lanes)]
-                to = add(target, multiply(at, row))
-                for n, column in enumerate(transposed(rows)):
-                    self.vectors.store(column, self.panel, [add(to, n * row + v * lanes)])
+        def squares(at: Index) -> None:
+            at = nest.minimum(at, count - lanes) if count % lanes else at
+            nest.once_or_loop(row, lanes, lambda v: square(at, v))
 
-        whole = count // lanes * lanes
-        nest.once_or_loop(whole, lanes, square)
-        if whole != count:
-            square(count - lanes)
+        def square(at: Index, v: Index) -> None:
+            offset = nest.minimum(v, tile.lane_offsets[-1])
+            first = Address.of(self.w, [add(add(place, at), multiply(offset, tile.lane.w))])
+            rows = [self._kernel_vector(first.moved(n * tile.lane.w)) for n in range(lanes)]
+            to = Address.of(self._panel, [add(add(target, multiply(at, row)), v)])
+            for n, column in enumerate(transposed(rows)):
+                to.moved(n * row).store(column)
+
+        nest.once_or_loop(count, lanes, squares)
 
     def _pack_row(self, place: Index, target: Index) -> None:
-        tile = self.tile
+        tile, stored = self.tile, self._stored_kernel
+        first, to = Address.of(self.w, [place]), Address.of(self._panel, [target])
         for v, offset in enumerate(tile.lane_offsets):
-            to = add(target, v * tile.lanes)
             if self.form.group > 1:
-                stored = Vectors(ir.MemRefType(self.w.type).element_type, tile.lanes)
                 step = self.of.loops["i"].w // self.form.group
-                rows = [stored.load(self.w, [add(place, offset + n * step)]) for n in range(self.form.group)]
-                self.vectors.store(rows_to_lanes(self.form, rows), self.panel, [to])
+                rows = [first.moved(offset + n * step).load(stored.type) for n in range(self.form.group)]
+                to.moved(v * tile.lanes).store(rows_to_lanes(self.form, rows))
                 continue
             if tile.lane.w == 1:
-                self.vectors.store(self._kernel_vector(add(place, offset), tile.used), self.panel, [to])
+                to.moved(v * tile.lanes).store(self._kernel_vector(first.moved(offset), tile.used))
                 continue
 
-            def element(n: ir.Value, offset: int = offset, to: Index = to) -> None:
-                one = Vectors(ir.MemRefType(self.w.type).element_type, 1).load(
-                    self.w, [add(place, multiply(add(n, offset), tile.lane.w))]
-                )
-                vector.store(widened(replace(self.form, lanes=1), one), self.panel, [nest.index(add(to, n))])
+            def element(n: ir.Value, offset: int = offset, v: int = v) -> None:
+                one = first.moved(multiply(add(n, offset), tile.lane.w)).load(ir.VectorType.get([1], stored.element))
+                to.moved(add(n, v * tile.lanes)).store(widened(replace(self.form, lanes=1), one))
 
             nest.loop(0, tile.used, 1, element)
 
-    def _kernel_vector(self, place: Index, used: int | None = None) -> ir.Value:
+    @property
+    def _panel(self) -> ir.Value:
+        assert self.panel is not None
+        return self.panel
+
+    @property
+    def _stored_kernel(self) -> Vectors:
+        return Vectors(ir.MemRefType(self.w.type).element_type, self.tile.lanes)
+
+    def _kernel_vector(self, first: Address, used: int | None = None) -> ir.Value:
         """Neighbours in the kernel as they are multiplied; the first `used` of them, if not all."""
-        stored = Vectors(ir.MemRefType(self.w.type).element_type, self.tile.lanes)
-        if used is None or used == self.tile.lanes:
-            return widened(self.form, stored.load(self.w, [place]))
-        return widened(self.form, stored.masked_load(self.w, [place], used))
+        stored = self._stored_kernel
+        mask = None if used is None or used == stored.lanes else stored.mask(used)
+        return widened(self.form, first.load(stored.type, mask))
 
     # --- the register tile
 
@@ -383,12 +390,16 @@ class _Emitter:
         rows, vectors = range(tile.rows), range(tile.vectors)
 
         def step(x: Index, w: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            image, kernel = Address.of(self.x_buffer, [x]), Address.of(self.w_buffer, [w])
+            at_row = 0 if from_panel else tile.row.w
+            types = [ir.MemRefType(buffer.type).element_type for buffer in (self.x_buffer, self.w_buffer)]
             left = [
-                self._operand(self.x_buffer, x, r * tile.row.x, tile.lane.x, None) for r in _needed(rows, tile.row.x)
+                self._operand(image.moved(r * tile.row.x), types[0], tile.lane.x, False)
+                for r in _needed(rows, tile.row.x)
             ]
             right = [
-                self._operand(self.w_buffer, w, 0 if from_panel else r * tile.row.w, tile.lane.w, from_panel)
-                for r in _needed(rows, 0 if from_panel else tile.row.w)
+                self._operand(kernel.moved(r * at_row), types[1], tile.lane.w, from_panel)
+                for r in _needed(rows, at_row)
             ]
             new = []
             for r in rows:
@@ -402,13 +413,11 @@ class _Emitter:
         if tile.is_turned:
             self._store_turned(sums, out)
             return
+        corner = Address.of(self.out, [out])
+        mask = self.vectors.mask(tile.used) if tile.used < tile.lanes else None
         for r in rows:
             for v, offset in enumerate(tile.lane_offsets):
-                place = add(out, r * tile.row.o + offset)
-                if tile.used < tile.lanes:
-                    self.vectors.masked_store(sums[r * tile.vectors + v], self.out, [place], tile.used)
-                else:
-                    self.vectors.store(sums[r * tile.vectors + v], self.out, [place])
+                corner.moved(r * tile.row.o + offset).store(sums[r * tile.vectors + v], mask)
 
     @property
     def x_buffer(self) -> ir.Value:
@@ -440,34 +449,29 @@ class _Emitter:
 
         return nest.loop(0, count, 1, body, sums)
 
-    def _operand(
-        self, buffer: ir.Value, place: Index, row: int, along_lanes: int, from_panel: bool | None
-    ) -> list[ir.Value]:
+    def _operand(self, first: Address, stored: ir.Type, along_lanes: int, from_panel: bool) -> list[ir.Value]:
         """What one row of the tile multiplies: a vector for each of its vectors, or one for all."""
         tile = self.tile
         if not along_lanes:
-            element = nest.load(buffer, [add(place, row)])
-            stored = Vectors(element.type, tile.lanes).splat(element)
-            return [stored if element.type == self.element else widened(self.form, stored)]
+            spread = first.spread(ir.VectorType.get([tile.lanes], stored))
+            return [spread if stored == self.element else widened(self.form, spread)]
         offsets = [v * tile.lanes for v in range(tile.vectors)] if from_panel else tile.lane_offsets
-        where = [[add(place, row + offset)] for offset in offsets]
-        if tile.used < tile.lanes and not from_panel:
-            return [self.vectors.masked_load(buffer, at, tile.used) for at in where]
-        return [self.vectors.load(buffer, at) for at in where]
+        mask = self.vectors.mask(tile.used) if tile.used < tile.lanes and not from_panel else None
+        return [first.moved(offset).load(self.vectors.type, mask) for offset in offsets]
 
     def _store_turned(self, sums: list[ir.Value], out: Index) -> None:
         """The tile transposed: for each lane, its rows side by side."""
-        tile = self.tile
+        tile, corner = self.tile, Address.of(self.out, [out])
         for v, offset in enumerate(tile.lane_offsets):
             columns = _turned([sums[r * tile.vectors + v] for r in range(tile.rows)], tile.lanes)
             for lane in range(tile.used):
-                place = add(out, (offset + lane) * tile.lane.o)
+                place = corner.moved((offset + lane) * tile.lane.o)
                 if tile.row.o == 1:
-                    vector.store(columns[lane], self.out, [nest.index(place)])
+                    place.store(columns[lane])
                     continue
                 for r in range(tile.rows):
                     element = vector.extract(columns[lane], [], [r])
-                    nest.store(element, self.out, [add(place, r * tile.row.o)])
+                    place.moved(r * tile.row.o).store(vector.broadcast(ir.VectorType.get([1], element.type), element))
 
 
 def _needed(rows: range, stride: int) -> range:

@@ -78,6 +78,8 @@ class Address:
 
     def moved(self, by: int | ir.Value) -> Address:
         """So many elements further; `by`: an integer, or an index or i64."""
+        if isinstance(by, int) and by.bit_length() > 31:  # more than a constant of the op holds
+            by = arith.constant(_i64(), by)
         if isinstance(by, int):
             return self if by == 0 else replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
         if isinstance(by.type, ir.IndexType):
