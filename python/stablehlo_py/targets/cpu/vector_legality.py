@@ -121,24 +121,28 @@ def _order_is_free(op: ir.Operation) -> bool:
 
 
 def _classify(loop: Innermost, op: ir.Operation) -> None:
+    name, operands = op.name, list(op.operands)
+    if name == "arith.constant":
+        loop.uniform.append(op)
+        return
     if len(op.regions):
         raise _DoesNotFit
-    if op.name == "memref.store":
-        _contiguous(loop, op.operands[1], list(op.operands)[2:])
+    if name == "memref.store":
+        _contiguous(loop, operands[1], operands[2:])
         loop.body.append(op)
         return
-    if all(loop.is_uniform(v) for v in op.operands):
-        if op.name in DIVISIONS or not op.name.startswith(("arith.", "math.", "affine.", "memref.load")):
+    if all(loop.is_uniform(v) for v in operands):
+        if name in DIVISIONS or not name.startswith(("arith.", "math.", "affine.", "memref.load")):
             raise _DoesNotFit
         loop.uniform.append(op)
         return
-    if op.name == "memref.load":
-        _contiguous(loop, op.operands[0], list(op.operands)[1:])
+    if name == "memref.load":
+        _contiguous(loop, operands[0], operands[1:])
     elif _is_linear(loop, op):
         loop.linear.add(op.results[0])
         loop.body.append(op)
         return
-    elif not _has_lanes(loop, op):
+    elif not _has_lanes(loop, op, name, operands):
         raise _DoesNotFit
     loop.work += 1
     loop.varying.add(op.results[0])
@@ -176,20 +180,22 @@ def _is_linear(loop: Innermost, op: ir.Operation) -> bool:
     return len(others) == 1 and isinstance(others[0], plain)
 
 
-def _has_lanes(loop: Innermost, op: ir.Operation) -> bool:
+def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.Value]) -> bool:
     """Whether an op can be done lane by lane; notes the size of what it makes."""
     if len(op.results) != 1:
         return False
-    if op.name in DIVISIONS and not _is_constant(op.operands[1]):
+    if name in DIVISIONS and not _is_constant(operands[1]):
         return False
-    intrinsic = op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
-    if not intrinsic and op.name not in _LANE_MATH and (not op.name.startswith("arith.") or op.name in _SCALAR_ARITH):
-        return False
-    for value in (*op.operands, op.results[0]):
-        if not isinstance(value.type, ir.IntegerType | ir.FloatType | ir.IndexType):
+    if not name.startswith("arith.") or name in _SCALAR_ARITH:
+        intrinsic = name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
+        if not intrinsic and name not in _LANE_MATH:
             return False
+    # what a loop computes on its way here has been looked at
+    new = [v for v in operands if v not in loop.varying]
     ty = op.results[0].type
-    if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ir.IntegerType(ty).width == 1):
+    if not all(isinstance(t, ir.IntegerType | ir.FloatType | ir.IndexType) for t in (*(v.type for v in new), ty)):
+        return False
+    if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ty.width == 1):
         loop.sizes[element_bytes(ty)] += 1
     return True
 

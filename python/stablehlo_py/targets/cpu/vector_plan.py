@@ -25,7 +25,7 @@ FEW_STEPS = 8  # a loop of so few steps is not worth another pass of LLVM over t
 LEAST_AHEAD = 1 << 20  # bytes of a buffer that is read ahead: smaller ones stay in the cache of a core
 MOST_AHEAD = 1 << 14  # bytes: a row that is longer would not find its place in the first cache
 FEW = 4  # one op in so many
-COPY, SHORT, LONG = 1, 4, 12  # ops of a step
+COPY, SHORT, LONG = 1, 4, 8  # ops of a step
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def lanes_of(loop: Innermost, cpu: Cpu) -> int:
 
 def vectors_wanted(loop: Innermost, cpu: Cpu) -> int:
     """Vectors a step: enough for the latency of sums and for the loop's own overhead."""
-    if loop.work > LONG:
+    if loop.work > LONG or (loop.work > SHORT and not loop.reductions):
         return 1
     if not loop.reductions:
         return 4 if loop.work <= COPY else 2
     # The integers that stand for floats wait one cycle for each other, sums of floats four; memory is slower than either.
     waits = any(order_of(r.op, cpu) is None for r in loop.reductions)
     is_far = any(_is_far(op.operands[0]) for op in loop.body if op.name == "memref.load")
-    return 4 if waits and loop.work < SHORT and not is_far else 2
+    return 4 if waits and loop.work <= SHORT and not is_far else 2
 
 
 def unroll_of(loop: Innermost, steps: int | None, lanes: int, most: int, *, is_cut: bool) -> int:
