@@ -117,7 +117,7 @@ func.func @strided(%x: memref<128x4xf32>, %y: memref<128xf32>) attributes {kerne
 // Without masks, the elements that are left are done row by row.
 // AVX2-LABEL: func.func @columns
 // AVX2: scf.for %[[I:.*]] = {{.*}} step %c8
-// AVX2: scf.for {{.*}} step %c16
+// AVX2: scf.for {{.*}} step %c8
 // AVX2: %[[NEXT:.*]] = arith.addi %[[I]], %c1
 // AVX2: scf.for %[[J:.*]] =
 // AVX2: memref.load %arg0[%[[I]], %[[J]]]

@@ -1,7 +1,7 @@
 """Innermost loops over contiguous elements as loops over vectors.
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
-vector_body: one vector of them, vector_reductions: what they sum up.
+vector_body: one vector of them, vector_reductions: what they sum up. uniform_sums: a rewrite that goes before.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
 blocks, so that no part but the last has a rest.
@@ -27,7 +27,6 @@ from stablehlo_py.targets.cpu.vector_plan import (
     BLOCK,
     FEW_STEPS,
     MANY_BLOCKS,
-    ROWS_UNROLL,
     SMALL_BLOCK,
     Plan,
     is_worth,
@@ -102,7 +101,7 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
     for loop in loops:
         lanes, rows, is_cut = lanes_of(loop, cpu), rows_around(loop), loop.variable in cut
         steps = cut.get(loop.variable, trip_count(loop.op))
-        most = ROWS_UNROLL if rows else vectors_wanted(loop, cpu)
+        most = 1 if rows else vectors_wanted(loop, cpu)  # ROWS of them are many
         plan = Plan(loop, lanes, unroll_of(loop, steps, lanes, most, is_cut=is_cut), steps, is_cut=is_cut)
         if rows is not None:
             plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable))

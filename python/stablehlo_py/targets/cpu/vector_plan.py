@@ -19,7 +19,6 @@ from stablehlo_py.transforms.kernel_scratch import element_bytes
 BLOCK = 1024  # steps of a split flat loop that stay together: a multiple of every unrolled vector
 SMALL_BLOCK = 256  # of one that is too short for MANY_BLOCKS
 MANY_BLOCKS = 64
-ROWS_UNROLL = 2  # vectors of each row
 ROWS = 8  # that are taken at once where each updates the same places: memory sees one update instead
 FEW_STEPS = 8  # a loop of so few steps is not worth another pass of LLVM over the kernel
 LEAST_AHEAD = 1 << 20  # bytes of a buffer that is read ahead: smaller ones stay in the cache of a core
