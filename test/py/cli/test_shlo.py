@@ -378,3 +378,20 @@ def test_a_closed_pipe_is_no_error(add):
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("tool", ["shlo", "stablehlo-opt"])
+def test_tools_of_a_checkout_say_what_is_not_installed(add, tool):
+    """-I -S: a Python that finds nothing but its own library."""
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(ROOT / "tools" / tool),
+        "run" if tool == "shlo" else "--hlo-simplify",
+        add,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: this Python has no ")
+    assert "hint: make run" in done.stderr
