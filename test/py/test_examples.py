@@ -88,6 +88,13 @@ def test_exports_are_what_the_script_writes():
                 np.testing.assert_array_equal(stored[f"in{i}"], leaf)
 
 
+def test_the_assertions_hold(capsys):
+    from stablehlo_py.cli import shlo
+
+    assert shlo.main(["check", str(EXAMPLES / "assertions.mlir")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 programs: 2 agree"
+
+
 def test_the_program_of_the_readme(capsys):
     """The twenty lines run, and agree with JAX."""
     pytest.importorskip("jax")

@@ -80,7 +80,7 @@ def _unwrap(module: ir.Operation) -> None:
         raise BadInput(
             f"the input holds {len(nested) + bool(_functions(module))} modules",
             where=place(nested[-1]),
-            hint="give one program at a time: split the file at its `// -----` lines",
+            hint="give one program at a time: split the file at its `// -----` lines; `shlo check` judges each",
         )
     for child in list(nested[0].regions[0].blocks[0].operations):
         child.operation.move_before(nested[0])
