@@ -12,6 +12,7 @@ import contextlib
 import llvmlite.binding as llvm
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.address_text import plain_addresses
 from stablehlo_py.targets.cpu.nest import VECTOR_CODE
 from stablehlo_py.targets.cpu.support import support_for
 from stablehlo_py.targets.llvm_passes import Buffer, emit, pass_manager, run_passes
@@ -40,7 +41,7 @@ def llvm_ir_of(function: ir.Operation) -> str:
     arguments, _, body = tail.partition(")")
     assert found
     if VECTOR_CODE in function.attributes or _work(function) <= FEW:
-        return VECTORISED + head + _with_loads(types, body) + support_for(text)
+        return VECTORISED + head + plain_addresses(_with_loads(types, body)) + support_for(text)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
