@@ -5,11 +5,13 @@
 // CHECK-SAME: (%[[X:.*]]: memref<50176xf32>, %[[W:.*]]: memref<9216xf32>, %[[OUT:.*]]: memref<50176xf32>)
 // CHECK: scf.for
 // CHECK: vector.load %[[X]]
-// CHECK: vector.load %[[W]]
-// CHECK: memref.load
-// CHECK: vector.broadcast
+// CHECK: unrealized_conversion_cast %[[W]]
+// CHECK: llvm.load {{.*}} vector<8xf32>
+// CHECK: llvm.load {{.*}} vector<1xf32>
+// CHECK: vector.shuffle
 // CHECK: vector.fma
-// CHECK: vector.store %{{.*}}, %[[OUT]]
+// CHECK: unrealized_conversion_cast %[[OUT]]
+// CHECK: llvm.store {{.*}} vector<8xf32>
 // CHECK: } {kernel.parallel}
 // CHECK-NOT: linalg
 func.func @main(%x: tensor<2x28x28x32xf32>, %w: tensor<3x3x32x32xf32>) -> tensor<2x28x28x32xf32> {
