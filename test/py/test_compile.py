@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
 import threading
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py import BadInput, CompileError, OutOfMemory, UnsupportedOp
+from stablehlo_py import BadInput, CompileError, OutOfMemory, UnsupportedOp, compiler
 from stablehlo_py.testing.mutate import absurd_programs
 
 SMALL = """
@@ -370,3 +372,17 @@ def test_nested_regions():
     """10,000 are refused before the parser, which would overflow its stack, sees them."""
     with pytest.raises(BadInput, match="nest deeper than"):
         stablehlo_py.compile(dict(absurd_programs())["nested_10000"])
+
+
+def test_garbage_is_collected_again_after_the_first_program(monkeypatch):
+    monkeypatch.delitem(sys.modules, "stablehlo_py.building", raising=False)
+    with pytest.raises(BadInput), compiler._no_collections_at_first():
+        assert not gc.isenabled()
+        raise BadInput("the first program is none")
+    assert gc.isenabled()
+
+
+def test_garbage_is_collected_during_later_programs():
+    importlib.import_module("stablehlo_py.building")
+    with compiler._no_collections_at_first():
+        assert gc.isenabled()
