@@ -43,7 +43,7 @@ static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
 static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
 static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
 
-int64_t shlo_runtime_version(void) { return 4; }
+int64_t shlo_runtime_version(void) { return 5; }
 
 /* One launch in parts. */
 typedef struct {
@@ -90,9 +90,10 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             code += 5;
             break;
         case SHLO_SPLIT: {
-            split whole = {executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], code[6]};
-            shlo_pool_run(run_part, &whole, whole.parts);
-            code += 7;
+            int64_t parts = shlo_pool_awake() + 1 >= code[6] ? code[6] : code[7];
+            split whole = {executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], parts};
+            shlo_pool_run(run_part, &whole, parts);
+            code += 8;
             break;
         }
         case SHLO_COPY: {

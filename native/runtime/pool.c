@@ -186,5 +186,10 @@ void shlo_pool_run(shlo_part run, const void *job, int64_t parts) {
     atomic_flag_clear_explicit(&pool.busy, memory_order_release);
 }
 
+int64_t shlo_pool_awake(void) {
+    return atomic_load_explicit(&pool.workers, memory_order_relaxed) -
+           atomic_load_explicit(&pool.sleepers, memory_order_relaxed);
+}
+
 int64_t shlo_pool_workers(void) { return atomic_load(&pool.workers); }
 int64_t shlo_pool_sleepers(void) { return atomic_load(&pool.sleepers); }

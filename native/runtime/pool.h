@@ -13,6 +13,9 @@ typedef void (*shlo_part)(const void *job, int64_t part);
  * part, the caller does all parts itself. What a part computes must not depend on who runs it, or when. */
 void shlo_pool_run(shlo_part run, const void *job, int64_t parts);
 
+/* How many threads would take a part at once. */
+int64_t shlo_pool_awake(void);
+
 /* How many threads the pool has started, and how many of them sleep. */
 int64_t shlo_pool_workers(void);
 int64_t shlo_pool_sleepers(void);

@@ -31,7 +31,7 @@ from stablehlo_py.runtime.program import (
     walk,
 )
 
-RUNTIME_VERSION = 4  # shlo_runtime_version of native/runtime/executor.c
+RUNTIME_VERSION = 5  # shlo_runtime_version of native/runtime/executor.c
 NO_MEMORY, HOST_FAILED = 1, 2  # 3: interrupted
 
 _word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__
@@ -246,7 +246,12 @@ def load_native() -> ctypes.CDLL | None:
     library.shlo_executor_run.argtypes = [pointer, pointer, pointer]
     library.shlo_executor_arenas.restype = integer
     library.shlo_executor_arenas.argtypes = [pointer]
-    for count in (library.shlo_pool_workers, library.shlo_pool_sleepers, library.shlo_blocks_idle):
+    for count in (
+        library.shlo_pool_workers,
+        library.shlo_pool_sleepers,
+        library.shlo_pool_awake,
+        library.shlo_blocks_idle,
+    ):
         count.restype, count.argtypes = integer, []
     library.shlo_blocks_limit.restype, library.shlo_blocks_limit.argtypes = integer, [integer]
     library.shlo_executor_destroy.restype = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stablehlo_py.runtime.parts import parts_of
+from stablehlo_py.runtime.parts import awake_parts_of, parts_of
 from stablehlo_py.runtime.plan import Plan
 from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, While, walk
 
@@ -39,13 +39,15 @@ def flatten(program: Program, plan: Plan, threads: int = 1) -> FlatProgram:
 
 def arena_bytes(program: Program, plan: Plan, threads: int) -> int:
     """The planned arena, and behind it a piece of scratch for each part but the first."""
-    parts = max((parts_of(program, c, threads) for c in walk(program.commands) if isinstance(c, Launch)), default=1)
+    parts = max(
+        (awake_parts_of(program, c, threads) for c in walk(program.commands) if isinstance(c, Launch)), default=1
+    )
     return _aligned(plan.arena_bytes) + (parts - 1) * _piece(program, threads)
 
 
 def _piece(program: Program, threads: int) -> int:
     """The bytes of scratch that one part of any launch needs."""
-    launches = (c for c in walk(program.commands) if isinstance(c, Launch) and parts_of(program, c, threads) > 1)
+    launches = (c for c in walk(program.commands) if isinstance(c, Launch) and awake_parts_of(program, c, threads) > 1)
     return max((sum(_aligned(program.buffers[b].bytes) for b in _scratch(program, c)) for c in launches), default=0)
 
 
@@ -96,11 +98,12 @@ class _Flat:
         for command in commands:
             match command:
                 case Launch(kernel, buffers, begin, end):
-                    parts = parts_of(self.program, command, self.threads)
+                    parts = awake_parts_of(self.program, command, self.threads)
                     if parts == 1:
                         code += (LAUNCH, kernel, self.slot(*buffers), begin, end)
                     else:
-                        code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts)
+                        asleep = parts_of(self.program, command, self.threads)
+                        code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts, asleep)
                 case Copy(source, target, count, source_offset, target_offset):
                     code += (COPY, self.slot(source), self.slot(target), count, source_offset, target_offset)
                 case Fill(target, count, value):

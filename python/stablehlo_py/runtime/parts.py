@@ -10,7 +10,8 @@ from stablehlo_py.runtime.program import Launch, Program
 
 VARIABLE = "STABLEHLO_PY_THREADS"
 MOST_PARTS = 256  # SHLO_MOST_PARTS of native/runtime/pool.h
-WORK_PER_PART = 400_000  # operations: 10 to 100 us. A worker that sleeps needs 20 to come, one that spins less than 1
+WORK_PER_PART = 400_000  # operations: 10 to 100 us. A worker that sleeps needs 20 to come
+AWAKE_WORK_PER_PART = 40_000  # some microseconds; a worker that spins needs less than 1
 
 
 def thread_count(asked: int | None = None) -> int:
@@ -36,8 +37,16 @@ def _cores() -> int:
 
 def parts_of(program: Program, launch: Launch, threads: int) -> int:
     """How many parts a launch runs in: one for each WORK_PER_PART that it has, as far as there are threads and steps."""
-    work = program.kernels[launch.kernel].work
-    return max(1, min(threads, launch.end - launch.begin, work // WORK_PER_PART))
+    return _parts(program, launch, threads, WORK_PER_PART)
+
+
+def awake_parts_of(program: Program, launch: Launch, threads: int) -> int:
+    """The same where that many threads are awake; no fewer."""
+    return _parts(program, launch, threads, min(AWAKE_WORK_PER_PART, WORK_PER_PART))
+
+
+def _parts(program: Program, launch: Launch, threads: int, least: int) -> int:
+    return max(1, min(threads, launch.end - launch.begin, program.kernels[launch.kernel].work // least))
 
 
 def cuts(begin: int, end: int, parts: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,15 @@ import pytest
 from stablehlo_py.errors import BadInput
 from stablehlo_py.runtime.executor import NativeExecutor, load_native, make_executor
 from stablehlo_py.runtime.flatten import SPLIT, flatten
-from stablehlo_py.runtime.parts import MOST_PARTS, WORK_PER_PART, cuts, parts_of, thread_count
+from stablehlo_py.runtime.parts import (
+    AWAKE_WORK_PER_PART,
+    MOST_PARTS,
+    WORK_PER_PART,
+    awake_parts_of,
+    cuts,
+    parts_of,
+    thread_count,
+)
 from stablehlo_py.runtime.plan import plan_memory
 from stablehlo_py.runtime.program import ArrayType, Buffer, Launch, Program
 
@@ -78,21 +86,43 @@ def test_pieces_cover_the_range_once():
 
 
 @pytest.mark.parametrize(
-    ("work", "steps", "threads", "parts"),
+    ("work", "steps", "threads", "parts", "awake"),
     [
-        (0, 8, 8, 1),
-        (2 * WORK_PER_PART - 1, 8, 8, 1),
-        (2 * WORK_PER_PART, 8, 8, 2),
-        (100 * WORK_PER_PART, 8, 4, 4),
-        (100 * WORK_PER_PART, 3, 4, 3),
-        (100 * WORK_PER_PART, 3, 1, 1),
+        (0, 8, 8, 1, 1),
+        (2 * AWAKE_WORK_PER_PART - 1, 8, 8, 1, 1),
+        (2 * AWAKE_WORK_PER_PART, 8, 8, 1, 2),
+        (2 * WORK_PER_PART - 1, 8, 8, 1, 8),
+        (2 * WORK_PER_PART, 8, 8, 2, 8),
+        (100 * WORK_PER_PART, 8, 4, 4, 4),
+        (100 * WORK_PER_PART, 3, 4, 3, 3),
+        (100 * WORK_PER_PART, 3, 1, 1, 1),
     ],
 )
-def test_small_work_stays_in_one_part(work, steps, threads, parts):
+def test_small_work_stays_in_one_part(work, steps, threads, parts, awake):
     program = adding(steps, work=work)
     assert parts_of(program, program.commands[0], threads) == parts
+    assert awake_parts_of(program, program.commands[0], threads) == awake
     flat = flatten(program, plan_memory(program), threads)
-    assert (flat.code[0] == SPLIT) == (parts > 1)
+    assert (flat.code[0] == SPLIT) == (awake > 1)
+    if awake > 1:
+        assert list(flat.code[-2:]) == [awake, parts]
+
+
+@needs_native
+def test_nobody_is_woken_for_little_work():
+    """It is cut only while the threads that a larger launch has called are awake."""
+    a = np.zeros(1000, np.int32)
+    large, little = (made(adding(1000, work=w), "native", 2) for w in (1 << 40, 3 * AWAKE_WORK_PER_PART))
+    library = load_native()
+    run(large, a, a)
+    deadline = time.monotonic() + 10
+    while library.shlo_pool_sleepers() < library.shlo_pool_workers():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert library.shlo_pool_awake() == 0
+    for _ in range(100):
+        run(little, a, a)
+    assert library.shlo_pool_sleepers() == library.shlo_pool_workers()
 
 
 def test_a_kernel_without_range_is_not_cut():
