@@ -312,3 +312,36 @@ func.func @keys(%x: memref<64xi32>, %y: memref<64xi32>, %key: i32) attributes {k
   }
   return
 }
+
+// -----
+
+// Of the loops over a row, the one that computes longest asks for the next row.
+// CHECK-LABEL: func.func @next_row
+// CHECK: scf.for
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: vector.reduction <add>
+// CHECK: scf.for
+// CHECK: arith.divf {{.*}} vector<16xf32>
+// CHECK: llvm.intr.prefetch
+// CHECK: return
+func.func @next_row(%x: memref<1024x1024xf32>, %y: memref<1024x1024xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %r = %c0 to %c1024 step %c1 {
+    %s = scf.for %i = %c0 to %c1024 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%r, %i] : memref<1024x1024xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    scf.for %i = %c0 to %c1024 step %c1 {
+      %a = memref.load %x[%r, %i] : memref<1024x1024xf32>
+      %b = arith.divf %a, %s : f32
+      %c = arith.mulf %b, %b : f32
+      %d = arith.subf %c, %s : f32
+      memref.store %d, %y[%r, %i] : memref<1024x1024xf32>
+    }
+  }
+  return
+}

@@ -183,7 +183,7 @@ def reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
     """Which loads ask for what is so many bytes behind them: the next row.
 
     The loops of a row find it in the cache but for the first, which waits for memory while nothing is computed. So the
-    busiest of them asks for the row that comes next.
+    busiest of them asks for the row that comes next: while it computes, memory has the time.
     """
     busiest: dict[tuple[ir.Value, ir.Value], tuple[Innermost, ir.Value, int]] = {}
     for loop in loops:
@@ -198,7 +198,7 @@ def reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
             if not _is_far(buffer):
                 continue
             before = busiest.get((buffer, row))
-            if before is None or loop.work < before[0].work:
+            if before is None or loop.work > before[0].work:
                 busiest[buffer, row] = (loop, op.results[0], min(_row_bytes(op, row), MOST_AHEAD))
     return {load: distance for _, load, distance in busiest.values()}
 
