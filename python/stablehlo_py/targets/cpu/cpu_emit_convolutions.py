@@ -27,7 +27,7 @@ from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes, widened
-from stablehlo_py.targets.cpu.register_transpose import transposed
+from stablehlo_py.targets.cpu.register_transpose import fence, transposed
 from stablehlo_py.targets.cpu.streaming import Address
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
@@ -493,6 +493,7 @@ def _turned(rows: list[ir.Value], lanes: int) -> list[ir.Value]:
         half = count // 2
         block = [vector.ShuffleOp(block[i], block[i + half], m).result for i in range(half) for m in (low, high)]
         done *= 2
+        block = [fence(value) for value in block] if done == 4 < count else block
     return [
         vector.ShuffleOp(part, part, list(range(at, at + count))).result
         for part in block

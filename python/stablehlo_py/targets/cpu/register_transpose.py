@@ -27,7 +27,7 @@ def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
             for group in groups
         ]
         if number % 2:
-            groups = [[_fence(value) for value in group] for group in groups]
+            groups = [[fence(value) for value in group] for group in groups]
     even = [2 * p * piece + i for p in range(pieces) for i in range(piece)]
     odd = [piece + i for i in even]
     columns: list[list[ir.Value]] = []  # of each place in a piece: the vectors, by the piece that the column stood in
@@ -40,7 +40,7 @@ def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
     return [columns[s % piece][s // piece] for s in range(n)]
 
 
-def _fence(value: ir.Value) -> ir.Value:
+def fence(value: ir.Value) -> ir.Value:
     """The same bits; LLVM does not look through it for shuffles to join, of which it finds none in twice the time."""
     ty = ir.VectorType(value.type)
     words = ir.VectorType.get([ty.shape[0] * element_bytes(ty.element_type) // 4], ir.F32Type.get())
