@@ -55,3 +55,44 @@ def test_every_remainder(element: str) -> None:
         code = code.replace("stablehlo.add %x, %x", "stablehlo.xor %x, %x")
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert ran.stdout == "all within bounds\n", ran.stderr[-2000:]
+
+
+PRODUCTS = """
+import numpy as np
+import stablehlo_py
+from stablehlo_py.compiler import Options
+from stablehlo_py.targets.cpu.codegen import CodegenOptions
+from stablehlo_py.testing.guard import guarded_call
+
+PRODUCT = '''
+func.func @main(%x: tensor<{a}x{t}>, %y: tensor<{b}x{t}>) -> tensor<{m}x{n}x{out}> {{
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [{left}] x [{right}]
+    : (tensor<{a}x{t}>, tensor<{b}x{t}>) -> tensor<{m}x{n}x{out}>
+  return %0 : tensor<{m}x{n}x{out}>
+}}'''
+rng = np.random.default_rng(0)
+for cpu in ("", "x86-64-v3"):
+    for m, n, k in ((16, 64, 64), (40, 48, 300), (33, 47, 150), (24, 33, 1100)):
+        for left in (0, 1):
+            for right in (0, 1):
+                a, b = (f"{m}x{k}" if left else f"{k}x{m}"), (f"{n}x{k}" if right else f"{k}x{n}")
+                source = PRODUCT.format(a=a, b=b, m=m, n=n, t="TYPE", out="OUT", left=left, right=right)
+                executable = stablehlo_py.compile(
+                    source, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu))
+                )
+                arguments = [rng.integers(0, 2, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
+                for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
+                    assert a.tobytes() == b.tobytes(), source
+print("all within bounds")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are protected by Linux's libc")
+@pytest.mark.parametrize(
+    ("element", "out"), [("bf16", "bf16"), ("f16", "f16"), ("i8", "i32"), ("f32", "f32"), ("f64", "f64")]
+)
+def test_every_order_of_a_product(element: str, out: str) -> None:
+    """A tile of a transposed operand is read in whole vectors, which may be wider than the tile."""
+    code = PRODUCTS.replace("TYPE", element).replace("OUT", out)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert ran.stdout == "all within bounds\n", ran.stderr[-2000:]

@@ -77,11 +77,14 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
 def _columns(of: Product, side: str, base: Index, start: Index, width: int, noted: Notes | None = None) -> Notes:
     """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
-    target = of.packed_a if side == "lhs" else of.packed_b
+    target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
+    is_whole = (
+        extent - 1
+    ) // apart * apart + width <= extent  # the last of the starts: a tile may be wider than its rows
     parts = range(0, width, of.lanes)
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
-    counts: list[Index] = [0 if extent % width == 0 else lanes_left(of, extent, add(start, w)) for w in parts]
+    counts: list[Index] = [0 if is_whole else lanes_left(of, extent, add(start, w)) for w in parts]
 
     def row(step: ir.Value, *noted: ir.Value) -> Notes:
         found = list(noted)
