@@ -345,3 +345,63 @@ func.func @next_row(%x: memref<1024x1024xf32>, %y: memref<1024x1024xf32>) attrib
   }
   return
 }
+
+// -----
+
+// Dimensions of one element do not matter: a step moves by one.
+// CHECK-LABEL: func.func @of_one_element
+// CHECK-SAME: kernel.vectors
+// CHECK-NOT: memref.load
+// CHECK: llvm.load {{.*}} -> vector<16xf32>
+func.func @of_one_element(%x: memref<1x160x1xf32>, %y: memref<1x160xf32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c160 = arith.constant 160 : index
+  scf.for %i = %c0 to %c160 step %c1 {
+    %a = memref.load %x[%c0, %i, %c0] : memref<1x160x1xf32>
+    memref.store %a, %y[%c0, %i] : memref<1x160xf32>
+  }
+  return
+}
+
+// -----
+
+// A step that writes where memory says, or what the last one left, waits for it: no vectoriser need try.
+// CHECK-LABEL: func.func @scatter
+// CHECK-SAME: kernel.ordered
+func.func @scatter(%x: memref<100xindex>, %y: memref<100xf32>, %z: memref<100xf32>) attributes {kernel = "scatter"} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  scf.for %i = %c0 to %c100 step %c1 {
+    %place = memref.load %x[%i] : memref<100xindex>
+    %a = memref.load %y[%i] : memref<100xf32>
+    memref.store %a, %z[%place] : memref<100xf32>
+  }
+  %sum = scf.for %i = %c0 to %c100 step %c1 iter_args(%s = %zero) -> f32 {
+    %a = memref.load %y[%i] : memref<100xf32>
+    %next = arith.addf %s, %a : f32
+    memref.store %next, %z[%i] : memref<100xf32>
+    scf.yield %next : f32
+  }
+  return
+}
+
+// -----
+
+// Elements from places that memory names can be gathered: that is left to LLVM.
+// CHECK-LABEL: func.func @gather
+// CHECK-NOT: kernel.ordered
+// CHECK: return
+func.func @gather(%x: memref<100xindex>, %y: memref<100xf32>, %z: memref<100xf32>) attributes {kernel = "gather"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  scf.for %i = %c0 to %c100 step %c1 {
+    %place = memref.load %x[%i] : memref<100xindex>
+    %a = memref.load %y[%place] : memref<100xf32>
+    memref.store %a, %z[%i] : memref<100xf32>
+  }
+  return
+}

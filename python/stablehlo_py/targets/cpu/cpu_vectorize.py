@@ -2,6 +2,7 @@
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
 vector_body: one vector of them, vector_reductions: what they sum up. uniform_sums: a rewrite that goes before.
+ordered_loops: those that LLVM's vectoriser need not try either.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
 blocks, so that no part but the last has a rest.
@@ -19,6 +20,7 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.ordered_loops import is_ordered
 from stablehlo_py.targets.cpu.streaming import stream_end
 from stablehlo_py.targets.cpu.uniform_sums import join_uniform_sums
 from stablehlo_py.targets.cpu.vector_legality import Innermost, constant, innermost, trip_count
@@ -42,6 +44,8 @@ from stablehlo_py.targets.cpu.vector_plan import (
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, i64, set_inputs
 
+SHORT = 16  # steps of a loop that LLVM's vectoriser would make no difference to
+
 
 @dataclass(frozen=True)
 class CpuVectorize(Pass):
@@ -61,9 +65,9 @@ class CpuVectorize(Pass):
 
 
 def vectorize(function: ir.Operation, cpu: Cpu) -> None:
-    """Rewrite the innermost loops of a kernel; mark it when no scalar loop of weight is left."""
+    """Rewrite the innermost loops of a kernel; mark it by what is left, see nest.VECTOR_CODE and ORDERED_CODE."""
     found: list[Innermost] = []
-    left = bool(operations_named(function, "scf.while", "scf.parallel"))
+    left = operations_named(function, "scf.while", "scf.parallel")
     for op in operations_named(function, "scf.for"):
         if _has_loops_inside(op):
             continue
@@ -72,8 +76,10 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
             loop = innermost(op)
         if loop is not None and is_worth(loop, cpu):
             found.append(loop)
-        else:
-            left |= steps is None or steps > FEW_STEPS
+        elif steps is None or steps > FEW_STEPS:
+            left.append(op)
+    if left and all(_is_short(op) or is_ordered(op) for op in left):
+        function.attributes[nest.ORDERED_CODE] = ir.UnitAttr.get()
     if not found:
         return
     streaming = False
@@ -85,6 +91,11 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
             stream_end()
     if not left:
         function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+
+
+def _is_short(op: ir.Operation) -> bool:
+    steps = trip_count(op) if op.name == "scf.for" else None
+    return steps is not None and steps <= SHORT
 
 
 def _has_loops_inside(op: ir.Operation) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
+ORDERED_CODE = "kernel.ordered"  # marks one whose scalar loops are such that no vectoriser could take them
 
 
 def index(value: int | ir.Value) -> ir.Value:

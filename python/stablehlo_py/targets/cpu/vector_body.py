@@ -223,13 +223,19 @@ class Body:
         """The number of an address that grows by an element a step."""
         key = (buffer, *indices)
         if key not in self._places:
-            *outer, last = indices
-            own = [self._row if self.plan.rows and v == self.plan.rows.variable else v for v in outer]
-            first = self._shifts[last]
-            known = [number if (number := constant(v)) is not None else v for v in own if v is not None]
             self._places[key] = len(self._addresses)
-            self._addresses.append(Address.of(buffer, [*known, 0 if first is None else first]))
+            self._addresses.append(Address.of(buffer, [self._first(index) for index in indices]))
         return self._places[key]
+
+    def _first(self, index: ir.Value) -> int | ir.Value:
+        """An index of an access in the step of number 0."""
+        if index in self.loop.linear:
+            shift = self._shifts[index]
+            return 0 if shift is None else shift
+        own = self._row if self.plan.rows and index == self.plan.rows.variable else index
+        assert own is not None
+        number = constant(own)
+        return own if number is None else number
 
     def _new_slot(self, value: ir.Value) -> int:
         self._slots[value] = len(self._values)

@@ -215,9 +215,8 @@ def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> N
     size = element_bytes(ty.element_type)
     loop.sizes[size] += 1
     loop.widest_in_memory = max(loop.widest_in_memory, size)
-    if not indices or strides[-1] != 1 or indices[-1] not in loop.linear:
-        raise _DoesNotFit
-    if not all(loop.is_uniform(i) for i in indices[:-1]):
+    moving = [(index, stride) for index, stride in zip(indices, strides, strict=True) if not loop.is_uniform(index)]
+    if len(moving) != 1 or moving[0][0] not in loop.linear or moving[0][1] != 1:
         raise _DoesNotFit
 
 
