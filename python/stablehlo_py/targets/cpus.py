@@ -43,7 +43,6 @@ def host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
-@functools.cache
 def resolved(cpu: str, features: str) -> tuple[str, str]:
     """(cpu, features) as asked for: the host's where both are empty, and what a CPU of a name is known to have.
 
@@ -74,6 +73,7 @@ def missing(cpu: str, features: str) -> str:
     return ", ".join(name for name in wanted if f"-{name}" in mine and f"-{name}" not in signed)
 
 
+@functools.cache
 def _refuse_unknown(cpu: str, features: str) -> None:
     signed = [name for name in features.split(",") if name]
     for name in signed:
