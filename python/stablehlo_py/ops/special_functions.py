@@ -187,7 +187,7 @@ def polygamma(n: Num, x: Num) -> Num:
     return where((n < 0.0) | n.floor().ne(n), _nan(), result)
 
 
-# --- erf_inv: polynomials in w = -log(1 - x^2), then one step of Newton ---
+# --- erf_inv: polynomials in w = -log(1 - x^2), and in f64 one step of Newton ---
 # M. Giles, "Approximating the erfinv function"
 
 _ERF_INV_CENTER = (
@@ -257,25 +257,32 @@ _ERF_INV_TAIL = (
 )
 
 
-@in_f64
-def erf_inv(x: Num) -> Num:
+def erf_inv(value: ir.Value) -> ir.Value:
     """y with erf(y) == x; infinite at -1 and 1, NaN beyond."""
+    x = Num(value).to_f64()
     size = abs(x)
     w = -Num(math.log1p((-(x * x)).value))
     root = w.sqrt()
     center = polynomial(w - 3.125, _ERF_INV_CENTER)
     middle = polynomial(root - 3.25, _ERF_INV_MIDDLE)
-    tail = polynomial(root - 5.0, _ERF_INV_TAIL)
-    guess = where(w < 6.25, center, where(w < 16.0, middle, tail)) * size
+    if isinstance(value.type, ir.F64Type):
+        tail = polynomial(root - 5.0, _ERF_INV_TAIL)
+        guess = where(w < 6.25, center, where(w < 16.0, middle, tail)) * size
+        result = _erf_inv_step(guess, size)
+    else:  # w < 15.95 at 1 - 2^-24, and what the step corrects is lost in rounding to a shorter type
+        result = where(w < 6.25, center, middle) * size
+    result = where(size.eq(1.0), _INFINITY, where(size > 1.0, _nan(), result))
+    return where(x.eq(0.0), x, result.copysign(x)).to(value.type).value
+
+
+def _erf_inv_step(guess: Num, size: Num) -> Num:
     # 1 - |x| is exact above one half, where erf itself would cancel
     error = where(
         size > 0.5,
         (1.0 - size) - Num(math.erfc(guess.value)),
         Num(math.erf(guess.value)) - size,
     )
-    result = guess - error * (python_math.sqrt(_PI) / 2) * _exp(guess * guess)
-    result = where(size.eq(1.0), _INFINITY, where(size > 1.0, _nan(), result))
-    return where(x.eq(0.0), x, result.copysign(x))
+    return guess - error * (python_math.sqrt(_PI) / 2) * _exp(guess * guess)
 
 
 # --- exponentially scaled modified Bessel function (Chebyshev series: Cephes, i1.c) -----------------------------------
