@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from stablehlo_py.errors import WrongMachine as WrongMachine
 
 __all__ = [
-    *("BadInput", "BadOption", "CompileError", "Options", "OutOfMemory", "UnsupportedOp", "WrongMachine", "compile"),
+    "BadInput",
+    "BadOption",
+    "CompileError",
+    "Options",
+    "OutOfMemory",
+    "UnsupportedOp",
+    "WrongMachine",
+    "compile",
     "register_custom_call",
 ]
 _HOMES = {"Options": "compiler", "compile": "compiler", "register_custom_call": "custom_calls"}
