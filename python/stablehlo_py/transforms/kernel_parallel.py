@@ -97,7 +97,7 @@ def split(function: ir.Operation) -> None:
     index = ir.IndexType.get()
     begin, end = (block.add_argument(index, function.location) for _ in range(2))
     for loop in loops:
-        step = _constant(loop.operands[2])
+        step = constant(loop.operands[2])
         with ir.InsertionPoint(loop), loop.location:
             if step == 1:
                 low, high = begin, end
@@ -120,13 +120,14 @@ def _innermost(loop: ir.Operation) -> ir.Operation:
 
 def _trip_count(loop: ir.Operation) -> int | None:
     """Steps of a loop from a constant 0 by a constant step to a constant end."""
-    low, high, step = (_constant(v) for v in list(loop.operands)[:3])
+    low, high, step = (constant(v) for v in list(loop.operands)[:3])
     if low != 0 or high is None or not step:
         return None
     return -(-high // step)
 
 
-def _constant(value: ir.Value) -> int | None:
+def constant(value: ir.Value) -> int | None:
+    """The integer that a value is, where that is known."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
         return None
     attribute = value.owner.operation.attributes["value"]

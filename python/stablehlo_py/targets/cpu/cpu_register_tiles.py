@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.targets.cpu.features import features_of
@@ -418,8 +419,7 @@ class _Emitter:
         for op in operand.chain:
             operands = [values[x] if x in values else self._splat(x) for x in op.operands]
             ty = ir.VectorType.get([self.lanes], op.results[0].type)
-            attributes = {name: op.attributes[name] for name in op.attributes}
-            values[op.results[0]] = ir.Operation.create(op.name, [ty], operands, attributes).results[0]
+            values[op.results[0]] = like(op, operands, ty).results[0]
         factor = values[operand.factor]
         return arith.sitofp(ir.VectorType.get([self.lanes], self.of.element), factor) if self.of.block else factor
 

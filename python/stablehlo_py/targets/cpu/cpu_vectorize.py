@@ -23,7 +23,7 @@ from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.ordered_loops import is_ordered
 from stablehlo_py.targets.cpu.streaming import stream_end
 from stablehlo_py.targets.cpu.uniform_sums import join_uniform_sums
-from stablehlo_py.targets.cpu.vector_legality import Innermost, constant, innermost, trip_count
+from stablehlo_py.targets.cpu.vector_legality import Innermost, innermost, trip_count
 from stablehlo_py.targets.cpu.vector_loops import write_loop
 from stablehlo_py.targets.cpu.vector_plan import (
     BLOCK,
@@ -42,7 +42,7 @@ from stablehlo_py.targets.cpu.vector_plan import (
     written_past_caches,
 )
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, i64, set_inputs
+from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, constant, i64, set_inputs
 
 SHORT = 16  # steps of a loop that LLVM's vectoriser would make no difference to
 

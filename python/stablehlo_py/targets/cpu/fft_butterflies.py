@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.fft import roots
-from stablehlo_py.targets.cpu.nest import Vectors
+from stablehlo_py.targets.cpu.nest import Vectors, constant_vector
 
 LARGEST = 13  # factors above this are left to others
 
@@ -121,5 +121,4 @@ def _of_odd(x: Sequence[Pair], inverse: bool, vectors: Vectors) -> list[Pair]:
 
 
 def constant(vectors: Vectors, value: float) -> ir.Value:
-    splat = ir.DenseElementsAttr.get_splat(vectors.type, ir.FloatAttr.get(vectors.element, float(value)))
-    return arith.ConstantOp(vectors.type, splat).result
+    return constant_vector(vectors.type, value)

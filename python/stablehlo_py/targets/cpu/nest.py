@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
@@ -177,13 +179,7 @@ class Vectors:
 
     def mask(self, count: int | ir.Value) -> ir.Value:
         """The first `count` lanes."""
-        if isinstance(count, int):
-            return first_lanes(self.lanes, count)
-        i32 = ir.IntegerType.get_signless(32)
-        ty = ir.VectorType.get([self.lanes], i32)
-        numbers = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, i) for i in range(self.lanes)], ty)
-        limit = vector.broadcast(ty, arith.index_cast(i32, count))
-        return arith.cmpi(arith.CmpIPredicate.slt, arith.ConstantOp(ty, numbers).result, limit)
+        return first_lanes(self.lanes, count)
 
     def masked_load(self, source: ir.Value, indices: Sequence[int | ir.Value], count: int | ir.Value) -> ir.Value:
         """The first `count` elements, zeros behind them."""
@@ -198,12 +194,23 @@ class Vectors:
         return vector.broadcast(self.type, scalar)
 
     def zero(self) -> ir.Value:
-        zero = (
-            ir.FloatAttr.get(self.element, 0.0)
-            if isinstance(self.element, ir.FloatType)
-            else ir.IntegerAttr.get(self.element, 0)
-        )
-        return arith.ConstantOp(self.type, ir.DenseElementsAttr.get_splat(self.type, zero)).result
+        return constant_vector(self.type, 0)
+
+
+def constant_vector(ty: ir.VectorType, value: float) -> ir.Value:
+    """A constant in all lanes."""
+    element = ty.element_type
+    is_float = isinstance(element, ir.FloatType)
+    number = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, int(value))
+    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, number)).result
+
+
+def lane_numbers(ty: ir.VectorType) -> ir.Value:
+    """0, 1, 2, ... in the lanes."""
+    element = ty.element_type
+    bits = 64 if isinstance(element, ir.IndexType) else ir.IntegerType(element).width
+    numbers = np.arange(ty.shape[0], dtype=np.int64).astype(f"int{bits}")
+    return arith.ConstantOp(ty, ir.DenseElementsAttr.get(numbers, type=ty)).result
 
 
 def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], mask: ir.Value) -> None:
@@ -227,8 +234,12 @@ def is_first_lane_alone(mask: ir.Value) -> bool:
     return bool(first) and not any(rest)
 
 
-def first_lanes(lanes: int, count: int) -> ir.Value:
-    """A mask of the first `count` of `lanes`; as a constant, since vector.constant_mask needs a conversion of its own."""
+def first_lanes(lanes: int, count: int | ir.Value) -> ir.Value:
+    """A mask of the first `count` of `lanes`; made without vector.constant_mask, which needs a conversion of its own."""
+    if not isinstance(count, int):
+        ty = ir.VectorType.get([lanes], ir.IntegerType.get_signless(32))
+        limit = vector.broadcast(ty, arith.index_cast(ty.element_type, count))
+        return arith.cmpi(arith.CmpIPredicate.slt, lane_numbers(ty), limit)
     bit = ir.IntegerType.get_signless(1)
     ty = ir.VectorType.get([lanes], bit)
     bits = [ir.IntegerAttr.get(bit, int(lane < count)) for lane in range(lanes)]

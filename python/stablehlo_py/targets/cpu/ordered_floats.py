@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.targets.cpu.nest import constant_vector
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 
@@ -74,7 +75,4 @@ def _like(shape: ir.Type, element: ir.Type) -> ir.Type:
 
 
 def _constant(ty: ir.Type, value: int) -> ir.Value:
-    if not isinstance(ty, ir.VectorType):
-        return arith.constant(ty, value)
-    splat = ir.DenseElementsAttr.get_splat(ty, ir.IntegerAttr.get(ir.VectorType(ty).element_type, value))
-    return arith.ConstantOp(ty, splat).result
+    return constant_vector(ty, value) if isinstance(ty, ir.VectorType) else arith.constant(ty, value)

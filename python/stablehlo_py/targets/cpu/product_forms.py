@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.llvm_ops import call_intrinsic
+from stablehlo_py.targets.cpu.nest import constant_vector
 
 # How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
 SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256}
@@ -164,18 +165,14 @@ def sums_of_lanes(form: Form, lanes: ir.Value, acc: ir.Value) -> ir.Value:
 def no_magnitude(form: Form) -> ir.Value:
     """Where the search for the smallest one begins."""
     ty = _vector(_integer(16), 2 * form.lanes)
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, ir.IntegerAttr.get(_integer(16), -1))).result
+    return constant_vector(ty, -1)
 
 
 def smaller_magnitude(form: Form, lanes: ir.Value, least: ir.Value) -> ir.Value:
     """least, or the bits of a smaller magnitude other than 0, minus 1, in these lanes."""
-    ty = least.type
-
-    def all_of(value: int) -> ir.Value:
-        return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, ir.IntegerAttr.get(_integer(16), value))).result
-
-    magnitude = arith.andi(vector.bitcast(ty, lanes), all_of(0x7FFF))
-    return arith.minui(least, arith.subi(magnitude, all_of(1)))
+    ty = ir.VectorType(least.type)
+    magnitude = arith.andi(vector.bitcast(ty, lanes), constant_vector(ty, 0x7FFF))
+    return arith.minui(least, arith.subi(magnitude, constant_vector(ty, 1)))
 
 
 def exponent(least: ir.Value) -> ir.Value:
@@ -208,8 +205,7 @@ def _vector(element: ir.Type, lanes: int) -> ir.VectorType:
 
 
 def _constant(lanes: int, value: int) -> ir.Value:
-    ty = _vector(_integer(32), lanes)
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, ir.IntegerAttr.get(_integer(32), value))).result
+    return constant_vector(_vector(_integer(32), lanes), value)
 
 
 def _splat(form: Form, value: int) -> ir.Value:

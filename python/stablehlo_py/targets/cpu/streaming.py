@@ -94,7 +94,7 @@ class Address:
         """A vector from here on; zeros in the lanes that a mask leaves out."""
         stored = _stored(ty)
         if mask is not None:
-            value = llvm_ops.masked_load(stored, self.pointer, mask, _zeros(stored), self.size)
+            value = llvm_ops.masked_load(stored, self.pointer, mask, nest.constant_vector(stored, 0), self.size)
         else:
             value = llvm_ops.load(stored, self.pointer, self.size)
         return value if stored == ty else arith.bitcast(ty, value)
@@ -130,12 +130,6 @@ def _stored(ty: ir.VectorType) -> ir.VectorType:
     if isinstance(element, ir.FloatType) and ir.FloatType(element).width <= 8:
         return ir.VectorType.get(ty.shape, ir.IntegerType.get_signless(8))
     return ty
-
-
-def _zeros(ty: ir.VectorType) -> ir.Value:
-    element = ty.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, zero)).result
 
 
 def _i64() -> ir.Type:

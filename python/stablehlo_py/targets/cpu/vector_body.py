@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.streaming import LINE, Address
-from stablehlo_py.targets.cpu.vector_legality import constant
 from stablehlo_py.targets.cpu.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vector_reductions import Lanes
+from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 
@@ -113,7 +112,7 @@ class Body:
         result = op.results[0] if op.results else None
         if result is not None and result in self.loop.linear:
             operands = [self._at_step_0(v) if v in self.loop.linear else v for v in op.operands]
-            self._shifts[result] = _like(op, operands, result.type)
+            self._shifts[result] = like(op, operands, result.type).results[0]
         elif op.name == "memref.load":
             self._do.append(self._load(op))
         elif op.name == "memref.store":
@@ -264,7 +263,7 @@ class Body:
         """Let `result` have the number of each lane's step, and what `linear` is more than that."""
         slot, ty, shift = self._new_slot(result), result.type, self._shifts[linear]
         if ty not in self._numbers:
-            self._numbers[ty] = lane_numbers(self._vector(ty))
+            self._numbers[ty] = nest.lane_numbers(self._vector(ty))
 
         def do(now: Now) -> None:
             first = nest.index(now.place if shift is None else nest.add(now.place, shift))
@@ -278,16 +277,3 @@ class Body:
         if ty not in self._types:
             self._types[ty] = ir.VectorType.get([self.plan.lanes], ty)
         return self._types[ty]
-
-
-def lane_numbers(ty: ir.VectorType) -> ir.Value:
-    """0, 1, 2, ... in the lanes."""
-    element = ty.element_type
-    bits = 64 if isinstance(element, ir.IndexType) else ir.IntegerType(element).width
-    numbers = np.arange(ty.shape[0], dtype=np.int64).astype(f"int{bits}")
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get(numbers, type=ty)).result
-
-
-def _like(op: ir.Operation, operands: list[ir.Value], ty: ir.Type) -> ir.Value:
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    return ir.Operation.create(op.name, results=[ty], operands=operands, attributes=attributes).results[0]

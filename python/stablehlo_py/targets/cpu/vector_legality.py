@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.math_expansions.arithmetic import LDEXP
 
@@ -91,14 +92,6 @@ def trip_count(op: ir.Operation) -> int | None:
     """Steps of an scf.for of step 1, where they are known."""
     low, high, step = (constant(v) for v in list(op.operands)[:3])
     return None if low is None or high is None or step != 1 else high - low
-
-
-def constant(value: ir.Value) -> int | None:
-    """The integer that a value is."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
-        return None
-    attribute = value.owner.operation.attributes["value"]
-    return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def _find_reductions(loop: Innermost, terminator: ir.Operation) -> None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from stablehlo_py.core.rewire import remap
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import arith, ir, scf, vector
+from stablehlo_py.mlir import arith, ir, scf
 from stablehlo_py.targets.cpu import nest
-from stablehlo_py.targets.cpu.vector_body import Body, lane_numbers
-from stablehlo_py.targets.cpu.vector_legality import constant
+from stablehlo_py.targets.cpu.vector_body import Body
 from stablehlo_py.targets.cpu.vector_plan import ROWS, Plan, Rows
+from stablehlo_py.transforms.kernel_parallel import constant
 
 
 def write_loop(plan: Plan, cpu: Cpu) -> bool:
@@ -124,7 +125,7 @@ class _Loops:
         ends_within = plan.steps is not None and plan.steps % plan.step <= plan.lanes
 
         def write(place: int | ir.Value, *carried: ir.Value) -> list[ir.Value]:
-            mask = self._mask(nest.subtract(high, place))
+            mask = nest.first_lanes(plan.lanes, nest.subtract(high, place))
             return self.body.write(place, self.body.addresses_at(place), 0, carried, mask)
 
         first = partial[::n]
@@ -133,15 +134,6 @@ class _Loops:
         after = list(partial)
         after[::n] = first
         return after
-
-    def _mask(self, count: int | ir.Value) -> ir.Value:
-        """The first `count` lanes."""
-        if isinstance(count, int):
-            return nest.first_lanes(self.plan.lanes, count)
-        ty = ir.IntegerType.get_signless(32)
-        lanes = ir.VectorType.get([self.plan.lanes], ty)
-        bound = vector.broadcast(lanes, arith.index_cast(ty, count))
-        return arith.cmpi(arith.CmpIPredicate.slt, lane_numbers(lanes), bound)
 
     def _scalar_rest(self, low: int | ir.Value, high: int | ir.Value, results: list[ir.Value]) -> list[ir.Value]:
         """The loop as it was for the steps that are left; with several rows, once for each."""
@@ -153,14 +145,6 @@ class _Loops:
             for k, result in enumerate(results):
                 clone.operands[3 + k] = result
             if self.row is not None and self.plan.rows is not None:
-                _replace(clone, self.plan.rows.variable, rows[number])
+                remap(clone, {self.plan.rows.variable: rows[number]})
             results = list(clone.results)
         return results
-
-
-def _replace(loop: ir.Operation, old: ir.Value, new: ir.Value) -> None:
-    """Let the body of a loop use another value."""
-    for op in loop.regions[0].blocks[0].operations:
-        for place, operand in enumerate(op.operands):
-            if operand == old:
-                op.operands[place] = new

@@ -13,7 +13,8 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import DYNAMIC, ir
 from stablehlo_py.targets.cpu.ordered_floats import order_of
 from stablehlo_py.targets.cpu.streaming import buffer_bytes, streams, strides_of
-from stablehlo_py.targets.cpu.vector_legality import VIEWS, Innermost, base_of, constant, is_plain, trip_count
+from stablehlo_py.targets.cpu.vector_legality import VIEWS, Innermost, base_of, is_plain, trip_count
+from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 BLOCK = 1024  # steps of a split flat loop that stay together: a multiple of every unrolled vector

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import arith, ir
+from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.nest import constant_vector
 from stablehlo_py.targets.cpu.ordered_floats import order_of
 from stablehlo_py.targets.cpu.vector_legality import Reduction
 
@@ -42,11 +44,11 @@ class Lanes:
         """Lanes that change nothing."""
         element, (_, neutral) = self.type.element_type, _KINDS[self.of.op.name]
         if self.order:
-            return splat(self.type, self.order.neutral)
+            return constant_vector(self.type, self.order.neutral)
         if isinstance(neutral, str):
             most = (1 << (ir.IntegerType(element).width - 1)) - 1
-            return splat(self.type, most if neutral == "most" else -most - 1)
-        return splat(self.type, neutral)
+            return constant_vector(self.type, most if neutral == "most" else -most - 1)
+        return constant_vector(self.type, neutral)
 
     def total(self, partial: Sequence[ir.Value], init: ir.Value) -> ir.Value:
         """The partial results of all lanes and the start as one scalar."""
@@ -66,12 +68,7 @@ class Lanes:
         return self.order.join_keys(a, b) if self.order else self._on([a, b])
 
     def _on(self, operands: Sequence[ir.Value]) -> ir.Value:
-        op = self.of.op
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        created = ir.Operation.create(
-            op.name, results=[operands[0].type], operands=list(operands), attributes=attributes
-        )
-        return created.results[0]
+        return like(self.of.op, operands, operands[0].type).results[0]
 
     def _reduced(self, kind: str, operands: list[ir.Value], ty: ir.Type) -> ir.Value:
         attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{kind}>")}
@@ -80,14 +77,3 @@ class Lanes:
         return ir.Operation.create("vector.reduction", results=[ty], operands=operands, attributes=attributes).results[
             0
         ]
-
-
-def splat(ty: ir.VectorType, value: float | int) -> ir.Value:
-    """A constant in all lanes."""
-    element = ty.element_type
-    number = (
-        ir.FloatAttr.get(element, value)
-        if isinstance(element, ir.FloatType)
-        else ir.IntegerAttr.get(element, int(value))
-    )
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, number)).result
