@@ -152,21 +152,17 @@ def _lower(function: ir.Operation, rest: pipeline.Pipeline, options: CodegenOpti
 
 def _make(function: ir.Operation, rest: pipeline.Pipeline, objects: Objects, making: Making) -> KernelInfo:
     """Have the code of a kernel: from the cache, or lowered, made and kept there."""
-    store = making.store
-    if store is None:
-        kernel = _lower(function, rest, making.codegen)
-        objects.add(codegen.llvm_ir_of(kernel.function))
-        return _info(kernel.function)
-    key = _kernel_key(function, making)
-    found = _stored_kernel(store, key)
-    if found is not None:
-        objects.add_made(key, found[1])
-        return found[0]
+    store, key = making.store, ""
+    if store is not None:
+        key = _kernel_key(function, making)
+        found = _stored_kernel(store, key)
+        if found is not None:
+            objects.add_made(key, found[1])
+            return found[0]
     kernel = _lower(function, rest, making.codegen)
     info = _info(kernel.function)
-    objects.add(
-        codegen.llvm_ir_of(kernel.function), lambda made: store.put("kernel", key, pack([info.to_bytes(), made]))
-    )
+    keep = None if store is None else lambda made: store.put("kernel", key, pack([info.to_bytes(), made]))
+    objects.add(codegen.llvm_ir_of(kernel.function), keep)
     return info
 
 

@@ -57,6 +57,16 @@ def test_what_is_there_is_taken():
     assert kept == [made[1]]
 
 
+def test_each_who_wants_an_object_is_given_it():
+    """Kernels that differ may have one text, and each is kept under a key of its own."""
+    kept: list[tuple[str, bytes]] = []
+    with Objects(OPTIONS, 2, 2) as objects:
+        for name in ("a", "b"):
+            objects.add(kernel(1), lambda data, name=name: kept.append((name, data)))
+        made = objects.all()
+    assert kept == [("a", made[0]), ("b", made[1])]
+
+
 def test_errors_come_where_the_objects_are_asked_for(monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("no code")

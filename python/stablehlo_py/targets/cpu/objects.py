@@ -28,7 +28,7 @@ class Objects:
     def __init__(self, options: CodegenOptions, count: int, threads: int) -> None:
         self._options = options
         self._makings: list[Making | bytes] = []
-        self._wanting: dict[int, Callable[[bytes], object]] = {}
+        self._wanting: list[tuple[int, Callable[[bytes], object]]] = []
         self._numbers: dict[str, int] = {}  # text -> its place in _makings
         self._order: list[int] = []
         self._waiting: queue.SimpleQueue[Making | None] = queue.SimpleQueue()
@@ -43,8 +43,6 @@ class Objects:
             number = self._numbers[text] = len(self._makings)
             making = Making(text, self._options)
             self._makings.append(making)
-            if keep is not None:
-                self._wanting[number] = keep
             if self._wanted:
                 self._waiting.put(making)
                 if len(self._threads) < self._wanted:
@@ -52,6 +50,8 @@ class Objects:
                     self._threads[-1].start()
             else:
                 making.run()
+        if keep is not None:
+            self._wanting.append((number, keep))
         self._order.append(number)
 
     def add_made(self, text: str, data: bytes) -> None:
@@ -64,7 +64,7 @@ class Objects:
         """All objects, when they are done."""
         self._stop()
         done = [making if isinstance(making, bytes) else making.object() for making in self._makings]
-        for number, keep in self._wanting.items():
+        for number, keep in self._wanting:
             keep(done[number])
         return [done[number] for number in self._order]
 
