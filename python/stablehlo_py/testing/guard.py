@@ -1,7 +1,7 @@
 """An executor that dies or complains where a kernel touches memory beyond its buffers.
 
-Each buffer of a program lies in pages of its own with an inaccessible page behind it and one before it: it ends at most
-ALIGNMENT - 1 bytes before the page behind, since kernels may count on where a buffer begins. A read or a write past that
+Each buffer of a program lies in pages of its own with GUARD inaccessible bytes behind it and before it: it ends at most
+ALIGNMENT - 1 bytes before those behind, since kernels may count on where a buffer begins. A read or a write past that
 is a signal, so this runs in a child process; the few bytes between are looked at after the run.
 """
 
@@ -18,6 +18,7 @@ from stablehlo_py.runtime.executor import PythonExecutor, address_of
 from stablehlo_py.runtime.program import ALIGNMENT
 
 CANARY = 0xA5
+GUARD = 16 * mmap.PAGESIZE  # a row too many or too few should fall within, not into another buffer
 
 
 class OutOfBounds(Exception):
@@ -28,15 +29,15 @@ class _Guarded:
     """`size` bytes that end at an inaccessible page, or at most ALIGNMENT - 1 bytes before one."""
 
     def __init__(self, size: int) -> None:
-        pages = -(-max(size, 1) // mmap.PAGESIZE)
-        self._map = mmap.mmap(-1, (pages + 2) * mmap.PAGESIZE)
+        end = GUARD + -(-max(size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._map = mmap.mmap(-1, end + GUARD)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        for page in (0, pages + 1):
-            if _libc().mprotect(ctypes.c_void_p(base + page * mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 0):
+        for guard in (0, end):
+            if _libc().mprotect(ctypes.c_void_p(base + guard), ctypes.c_size_t(GUARD), 0):
                 raise OSError(ctypes.get_errno(), "mprotect failed")
-        begin = mmap.PAGESIZE + pages * mmap.PAGESIZE - -(-size // ALIGNMENT) * ALIGNMENT
+        begin = end - -(-size // ALIGNMENT) * ALIGNMENT
         whole = np.frombuffer(self._map, np.uint8)
-        self._rest = (whole[mmap.PAGESIZE : begin], whole[begin + size : (pages + 1) * mmap.PAGESIZE])
+        self._rest = (whole[GUARD:begin], whole[begin + size : end])
         for rest in self._rest:
             rest[:] = CANARY
         self.bytes = whole[begin : begin + size]
