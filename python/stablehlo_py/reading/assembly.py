@@ -20,12 +20,14 @@ def replace_ops(
     text: str,
     dialect: str,
     rewrite: Rewrite,
-    not_understood: Callable[[int, str], BadInput],
+    where: str,
+    not_understood: Callable[[str, str], BadInput],
     *,
     in_generic_form: bool = False,
 ) -> str:
-    """`text` with each op of a dialect rewritten; `not_understood` makes the error of one, from its place and name.
+    """`text` with each op of a dialect rewritten; `not_understood` makes the error of one, from its name and its place.
 
+    where: the name of the text, for places.
     in_generic_form: those whose name is quoted too.
     """
     quoted = rf'"{dialect}\.(?P<quoted>\w+)"(?=\s*\()|' if in_generic_form else "(?P<quoted>(?!))|"
@@ -39,7 +41,8 @@ def replace_ops(
         try:
             piece, end = rewrite(text, name, match.end())
         except (ValueError, IndexError, RecursionError) as error:
-            raise not_understood(match.start(), name) from error
+            line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
+            raise not_understood(name, f"{where}:{line}:{column}") from error
         pieces += [text[done : match.start()], piece]
         done = end
     pieces.append(text[done:])

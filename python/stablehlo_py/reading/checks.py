@@ -11,7 +11,6 @@ Expected values in attributes become constants. Lines stay where they are.
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.reading.assembly import VALUE, replace_ops, skip_balanced, skip_blanks, type_at, types_at
@@ -27,7 +26,7 @@ def to_custom_calls(text: str, where: str) -> str:
     """`text` with each comparison as a custom call; text without any comes back as it is."""
     if "check.expect_" not in text:
         return text
-    return replace_ops(text, "check", _rewrite, partial(_not_understood, text, where), in_generic_form=True)
+    return replace_ops(text, "check", _rewrite, where, _not_understood, in_generic_form=True)
 
 
 def _rewrite(text: str, name: str, at: int) -> tuple[str, int]:
@@ -114,10 +113,9 @@ def _after(text: str, at: int, token: str) -> int:
     return at + len(token)
 
 
-def _not_understood(text: str, where: str, at: int, name: str) -> BadInput:
-    line = text.count("\n", 0, at) + 1
+def _not_understood(name: str, place: str) -> BadInput:
     return BadInput(
         f"check.{name} is not written as StableHLO's test programs write it",
-        where=f"{where}:{line}:{at - text.rfind(chr(10), 0, at)}",
+        where=place,
         hint=f"write a call: stablehlo.custom_call @check.{name}(%actual, %expected) : (type, type) -> ()",
     )

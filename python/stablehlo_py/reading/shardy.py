@@ -9,7 +9,6 @@ Shardings are left out; what the ops mean on one device is for annotations.py. L
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.reading.assembly import (
@@ -30,7 +29,7 @@ def to_generic(text: str, where: str) -> str:
     """`text` with each sdy op in generic form; text without any comes back as it is."""
     if "sdy." not in text:
         return text
-    return replace_ops(text, "sdy", _rewrite, partial(_not_understood, text, where))
+    return replace_ops(text, "sdy", _rewrite, where, _not_understood)
 
 
 def _rewrite(text: str, name: str, at: int) -> tuple[str, int]:
@@ -92,11 +91,9 @@ def _operands(text: str, at: int) -> tuple[list[str], int | None]:
     return operands, None
 
 
-def _not_understood(text: str, where: str, at: int, name: str) -> BadInput:
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
+def _not_understood(name: str, place: str) -> BadInput:
     return BadInput(
         f"sdy.{name} is not written as Shardy prints it",
-        where=f"{where}:{line}:{column}",
+        where=place,
         hint="print the module in generic form, or export it with jax_use_shardy_partitioner set to False",
     )
