@@ -49,8 +49,8 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
             source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
-                mask = None if of.n % of.nr == 0 else stored.mask(lanes_left(of, of.n, add(n, w)))
-                row = source.moved(w).load(stored.type, mask)
+                count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, add(n, w))
+                row = source.moved(w).load(stored.type, _mask(stored, count))
                 target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
         nest.loop(s0, s1, 1, panel)
@@ -78,13 +78,11 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
     target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
-    is_whole = (
-        extent - 1
-    ) // apart * apart + width <= extent  # the last of the starts: a tile may be wider than its rows
+    last = (extent - 1) // apart * apart  # of the starts; a tile may be wider than it has rows
     parts = range(0, width, of.lanes)
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
-    counts: list[Index] = [0 if is_whole else lanes_left(of, extent, add(start, w)) for w in parts]
+    counts: list[Index] = [0 if last + width <= extent else lanes_left(of, extent, add(start, w)) for w in parts]
 
     def row(step: ir.Value, *noted: ir.Value) -> Notes:
         found = list(noted)
@@ -98,8 +96,7 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
                 if g and of.k % of.group:
                     inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
                     count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
-                mask = None if isinstance(count, int) and not count else stored.mask(count)
-                rows.append(corner.moved(g * between_rows + w).load(stored.type, mask))
+                rows.append(corner.moved(g * between_rows + w).load(stored.type, _mask(stored, count)))
             lanes = product_forms.rows_to_lanes(of.form, rows)
             found = _note(of, side, lanes, found, number)
             if side == "lhs":
@@ -137,13 +134,14 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
         def square(step: ir.Value, *noted: ir.Value) -> Notes:
             source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
             longest, count = _run(of, step)
-            ty, mask = Vectors(of.source, longest).type, count and Vectors(of.source, longest).mask(count)
+            stored = Vectors(of.source, longest)
+            mask = _mask(stored, count)
             rows = []
             for r in range(of.lanes):
                 row: Index = r
                 if of.n % of.nr:  # what is read twice is stored nowhere
                     row = nest.minimum(r, nest.subtract(of.n - 1, first))
-                fetched = source.moved(multiply(row, between_rows)).load(ty, mask or None)
+                fetched = source.moved(multiply(row, between_rows)).load(stored.type, mask)
                 rows.append(product_forms.run_to_lanes(of.form, fetched))
             found = list(noted)
             target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
@@ -175,6 +173,11 @@ def _run(of: Product, step: ir.Value) -> tuple[int, Index]:
 def lanes_left(of: Product, extent: int, start: Index) -> Index:
     """How many lanes of a vector from `start` are inside."""
     return nest.maximum(nest.minimum(of.lanes, nest.subtract(extent, start)), 0)
+
+
+def _mask(stored: Vectors, count: Index) -> ir.Value | None:
+    """The first `count` lanes; None for all of them, which 0 stands for."""
+    return None if isinstance(count, int) and count in (0, stored.lanes) else stored.mask(count)
 
 
 def fetch(of: Product, source: ir.Value, where: list[Index], elements: int, count: Index) -> ir.Value:
