@@ -12,9 +12,9 @@ from stablehlo_py.machine.tpu import CHIPS as CHIPS
 from stablehlo_py.machine.tpu import chip as _chip
 from stablehlo_py.simulator import timed, units
 from stablehlo_py.targets.tpu.gemm import compile_gemm
-from stablehlo_py.targets.tpu.layout import TiledLayout as TiledLayout
-from stablehlo_py.targets.tpu.layout import as_element
-from stablehlo_py.targets.tpu.layout import tiled_layout as _tiled_layout
+from stablehlo_py.targets.tpu.planning.layout import TiledLayout as TiledLayout
+from stablehlo_py.targets.tpu.planning.layout import as_element
+from stablehlo_py.targets.tpu.planning.layout import tiled_layout as _tiled_layout
 
 MODES = ("overlap", "scalesim")
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from stablehlo_py.targets.tpu import choose as module
-from stablehlo_py.targets.tpu.choose import Table, choose, cost_of
+from stablehlo_py.targets.tpu.planning import choose as module
+from stablehlo_py.targets.tpu.planning.choose import Table, choose, cost_of
 
 
 def random_problem(rng: np.random.Generator, variables: int, tables: int) -> tuple[dict[int, int], list[Table]]:

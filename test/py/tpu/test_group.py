@@ -7,7 +7,7 @@ import pytest
 from stablehlo_py.dialects import mxu
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.targets.tpu.constants import number_of
-from stablehlo_py.targets.tpu.group import find_group
+from stablehlo_py.targets.tpu.planning.group import find_group
 
 TEXT = """
 func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x16xf32> {

@@ -10,7 +10,7 @@ import pytest
 from stablehlo_py.dialects.mxu_verify_program import check_program
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
-from stablehlo_py.targets.tpu import mxu_layouts
+from stablehlo_py.targets.tpu.passes import mxu_layouts
 
 from .kernels import compile_text, parse, small_integers
 
@@ -95,8 +95,8 @@ def test_the_choice_is_the_cheapest_of_all():
         module = parse(text)
         from stablehlo_py.machine.tpu import chip
         from stablehlo_py.targets.tpu import emit
-        from stablehlo_py.targets.tpu.choose import choose, cost_of
-        from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions
+        from stablehlo_py.targets.tpu.passes.mxu_contractions import MxuContractions
+        from stablehlo_py.targets.tpu.planning.choose import choose, cost_of
 
         MxuContractions().run(module.operation)
         contracts = emit.operations_named(module.operation, "mxu.contract")

@@ -10,7 +10,7 @@ from stablehlo_py.machine.tpu import chip as machine
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
 from stablehlo_py.simulator import timed
-from stablehlo_py.targets.tpu import box as boxes
+from stablehlo_py.targets.tpu.planning import box as boxes
 
 from .kernels import compile_text
 

@@ -12,7 +12,15 @@ from stablehlo_py.machine.tpu import chip
 from stablehlo_py.simulator import exchange, timed
 from stablehlo_py.simulator.schedule import Launch, Start, Wait, prefetch_cycles, read_schedule, time_schedule
 from stablehlo_py.targets.tpu.gemm import compile_gemm
-from stablehlo_py.targets.tpu.mxu_schedule import Cost, Need, Range, first_fit, latest_starts, length, list_schedule
+from stablehlo_py.targets.tpu.passes.mxu_schedule import (
+    Cost,
+    Need,
+    Range,
+    first_fit,
+    latest_starts,
+    length,
+    list_schedule,
+)
 
 from .kernels import compile_text, small_integers
 from .test_memory import chain
@@ -167,7 +175,7 @@ def test_layers_exchange_nothing():
 @pytest.mark.parametrize("second", ["m", "n"])
 def test_crossing_is_counted_from_the_kernels(second, monkeypatch):
     """Weights made by columns: a kernel that is split by rows needs all of them on both cores, each lacks one half."""
-    from stablehlo_py.targets.tpu import mxu_split_cores
+    from stablehlo_py.targets.tpu.passes import mxu_split_cores
 
     def only(sizes, tables):
         return {v: mxu_split_cores.SPLITS.index("n" if v == 0 else second) for v in sizes}
@@ -188,7 +196,7 @@ def test_crossing_is_counted_from_the_kernels(second, monkeypatch):
 
 @pytest.mark.parametrize("split", ["m", "n", "b", "whole"])
 def test_every_split_gives_the_same_numbers(split, monkeypatch):
-    from stablehlo_py.targets.tpu import mxu_split_cores
+    from stablehlo_py.targets.tpu.passes import mxu_split_cores
 
     def only(sizes, tables):
         return dict.fromkeys(sizes, mxu_split_cores.SPLITS.index(split))

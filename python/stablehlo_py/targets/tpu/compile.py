@@ -22,18 +22,19 @@ from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.simulator.schedule import read_schedule, time_schedule
-from stablehlo_py.targets.tpu import emit, mxu_convolutions
-from stablehlo_py.targets.tpu.box import same_tiles
+from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.host import Host
-from stablehlo_py.targets.tpu.mxu_contractions import MxuContractions, unmapped
-from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
-from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
-from stablehlo_py.targets.tpu.mxu_layouts import MxuLayouts
-from stablehlo_py.targets.tpu.mxu_memory_spaces import MxuMemorySpaces
-from stablehlo_py.targets.tpu.mxu_moves import INDEXED, ROOTS, MxuMoves, is_constant, reason_for_host
-from stablehlo_py.targets.tpu.mxu_schedule import MxuSchedule
-from stablehlo_py.targets.tpu.mxu_split_cores import MxuSplitCores
-from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
+from stablehlo_py.targets.tpu.passes import mxu_convolutions
+from stablehlo_py.targets.tpu.passes.mxu_contractions import MxuContractions, unmapped
+from stablehlo_py.targets.tpu.passes.mxu_double_buffer import MxuDoubleBuffer
+from stablehlo_py.targets.tpu.passes.mxu_kernels import MxuKernels
+from stablehlo_py.targets.tpu.passes.mxu_layouts import MxuLayouts
+from stablehlo_py.targets.tpu.passes.mxu_memory_spaces import MxuMemorySpaces
+from stablehlo_py.targets.tpu.passes.mxu_moves import INDEXED, ROOTS, MxuMoves, is_constant, reason_for_host
+from stablehlo_py.targets.tpu.passes.mxu_schedule import MxuSchedule
+from stablehlo_py.targets.tpu.passes.mxu_split_cores import MxuSplitCores
+from stablehlo_py.targets.tpu.passes.mxu_tiles import MxuTiles
+from stablehlo_py.targets.tpu.planning.box import same_tiles
 from stablehlo_py.targets.tpu.report import ArrayReport, Report, WhatIf, kernel_report
 
 

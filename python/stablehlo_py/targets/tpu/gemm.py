@@ -11,9 +11,9 @@ from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import func, ir, new_context
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.mxu_double_buffer import MxuDoubleBuffer
-from stablehlo_py.targets.tpu.mxu_kernels import MxuKernels
-from stablehlo_py.targets.tpu.mxu_tiles import MxuTiles
+from stablehlo_py.targets.tpu.passes.mxu_double_buffer import MxuDoubleBuffer
+from stablehlo_py.targets.tpu.passes.mxu_kernels import MxuKernels
+from stablehlo_py.targets.tpu.passes.mxu_tiles import MxuTiles
 
 _lock = threading.Lock()  # the context below belongs to one thread at a time
 

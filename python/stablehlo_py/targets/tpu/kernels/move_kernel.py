@@ -18,9 +18,11 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.box import Factor, squeezed_shape
-from stablehlo_py.targets.tpu.kernel_builder import padded, physical_type, unpadded
-from stablehlo_py.targets.tpu.move_groups import (
+from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
+from stablehlo_py.targets.tpu.kernels.nest_builder import Linear, NestBuilder
+from stablehlo_py.targets.tpu.planning.box import Factor, squeezed_shape
+from stablehlo_py.targets.tpu.planning.layout import up
+from stablehlo_py.targets.tpu.planning.move_groups import (
     DIRECT_LANES,
     Group,
     Part,
@@ -32,8 +34,7 @@ from stablehlo_py.targets.tpu.move_groups import (
     share_of,
     turned_sizes,
 )
-from stablehlo_py.targets.tpu.moves import Move
-from stablehlo_py.targets.tpu.nest_builder import Linear, NestBuilder, up
+from stablehlo_py.targets.tpu.planning.moves import Move
 
 
 class MoveKernel(NestBuilder):

@@ -18,13 +18,13 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.choose import Table, choose
-from stablehlo_py.targets.tpu.group import FULL, LANE, Group, region_group
-from stablehlo_py.targets.tpu.moves import MOVES
-from stablehlo_py.targets.tpu.mxu_fuse import fusion_of
-from stablehlo_py.targets.tpu.mxu_tiles import product_of
-from stablehlo_py.targets.tpu.plan import plan_product
-from stablehlo_py.targets.tpu.vector_kernel import ROW_UNIT, batch_and_rows
+from stablehlo_py.targets.tpu.kernels.vector_kernel import ROW_UNIT, batch_and_rows
+from stablehlo_py.targets.tpu.passes.mxu_fuse import fusion_of
+from stablehlo_py.targets.tpu.passes.mxu_tiles import product_of
+from stablehlo_py.targets.tpu.planning.choose import Table, choose
+from stablehlo_py.targets.tpu.planning.group import FULL, LANE, Group, region_group
+from stablehlo_py.targets.tpu.planning.moves import MOVES
+from stablehlo_py.targets.tpu.planning.plan import plan_product
 
 SPLITS = ("m", "n", "b", "whole")
 

@@ -19,8 +19,7 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.group import FULL, LANE, Group
-from stablehlo_py.targets.tpu.kernel_builder import (
+from stablehlo_py.targets.tpu.kernels.kernel_builder import (
     KernelBuilder,
     accumulator_of,
     as_blocks,
@@ -29,6 +28,7 @@ from stablehlo_py.targets.tpu.kernel_builder import (
     physical_type,
     unpadded,
 )
+from stablehlo_py.targets.tpu.planning.group import FULL, LANE, Group
 
 
 class ProductKernel(KernelBuilder):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.kernel_builder import KernelBuilder, block_map
+from stablehlo_py.targets.tpu.kernels.kernel_builder import KernelBuilder, block_map
+from stablehlo_py.targets.tpu.planning.layout import up
+from stablehlo_py.targets.tpu.planning.move_groups import MOST_ROWS
 
-MOST_ROWS = 512
 STEPS = 8  # blocks that a core's rows are cut into where they allow it
 
 
@@ -119,7 +120,3 @@ class NestBuilder(KernelBuilder):
         wanted = min(MOST_ROWS, up(-(-size * math.prod(loops) // (self.chip.cores * STEPS)), 32))
         most = max(8, self.limit // (2 * lane_bytes) // 8 * 8)
         return min(wanted, most, up(size, 8))
-
-
-def up(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple

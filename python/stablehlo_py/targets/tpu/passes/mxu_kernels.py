@@ -10,11 +10,11 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.group import region_group
-from stablehlo_py.targets.tpu.mxu_fuse import fusion_of
-from stablehlo_py.targets.tpu.mxu_tiles import split_of
-from stablehlo_py.targets.tpu.product_kernel import ProductKernel
-from stablehlo_py.targets.tpu.vector_kernel import VectorKernel
+from stablehlo_py.targets.tpu.kernels.product_kernel import ProductKernel
+from stablehlo_py.targets.tpu.kernels.vector_kernel import VectorKernel
+from stablehlo_py.targets.tpu.passes.mxu_fuse import fusion_of
+from stablehlo_py.targets.tpu.passes.mxu_tiles import split_of
+from stablehlo_py.targets.tpu.planning.group import region_group
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.tpu.group import Group, find_group
+from stablehlo_py.targets.tpu.planning.group import Group, find_group
 
 # Eight rows of all values of a group of the vector unit fit into this many bytes of VMEM, whatever the chip.
 LARGEST_ROWS = 4 << 20

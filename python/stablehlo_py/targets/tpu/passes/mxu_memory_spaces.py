@@ -21,7 +21,7 @@ from stablehlo_py.dialects.mxu_verify_program import (
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.mxu_schedule import Range, fast_memory, first_fit
+from stablehlo_py.targets.tpu.passes.mxu_schedule import Range, fast_memory, first_fit
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.box import same_tiles
+from stablehlo_py.targets.tpu.planning.box import same_tiles
 
 
 @dataclass(frozen=True)

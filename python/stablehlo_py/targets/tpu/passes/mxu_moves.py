@@ -12,11 +12,11 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.box import Factor, same_tiles
-from stablehlo_py.targets.tpu.index_kernel import INDEXED, IndexKernel, unmapped
-from stablehlo_py.targets.tpu.move_groups import Group, groups_of
-from stablehlo_py.targets.tpu.move_kernel import MoveKernel
-from stablehlo_py.targets.tpu.moves import MOVES, Move, move_of
+from stablehlo_py.targets.tpu.kernels.index_kernel import INDEXED, IndexKernel, unmapped
+from stablehlo_py.targets.tpu.kernels.move_kernel import MoveKernel
+from stablehlo_py.targets.tpu.planning.box import Factor, same_tiles
+from stablehlo_py.targets.tpu.planning.move_groups import Group, groups_of
+from stablehlo_py.targets.tpu.planning.moves import MOVES, Move, move_of
 
 CONSTANT, FREE = "it moves a constant", "it moves nothing"
 ROOTS = (*MOVES, "stablehlo.convert")

@@ -13,7 +13,7 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.stablehlo import DotGeneral
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.box import same_tiles
+from stablehlo_py.targets.tpu.planning.box import same_tiles
 
 # Passes of a product over the bf16 matrix unit: an f32 is a sum of three bf16, of whose nine products six matter.
 HIGHEST, HIGH, DEFAULT = 6, 3, 1

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from stablehlo_py.core.types import ElementType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
-from stablehlo_py.targets.tpu.box import Box, Factor, merged, squeezed
-from stablehlo_py.targets.tpu.moves import Move
-from stablehlo_py.targets.tpu.nest_builder import MOST_ROWS, up
+from stablehlo_py.targets.tpu.planning.box import Box, Factor, merged, squeezed
+from stablehlo_py.targets.tpu.planning.layout import up
+from stablehlo_py.targets.tpu.planning.moves import Move
 
 MOST_PLACES = 256  # lanes are placed one run at a time, each with its own op
 DIRECT_LANES = 8192
+MOST_ROWS = 512  # of a block
 
 
 @dataclass(frozen=True)

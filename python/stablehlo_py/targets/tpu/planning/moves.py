@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.tpu import box as boxes
-from stablehlo_py.targets.tpu.box import Box
 from stablehlo_py.targets.tpu.constants import number_of
+from stablehlo_py.targets.tpu.planning import box as boxes
+from stablehlo_py.targets.tpu.planning.box import Box
 
 ON_CHIP = ("i1", "f32", "bf16", "f16", "i8", "ui8", "i16", "ui16", "i32", "ui32")
 FLOATS = ("f32", "bf16", "f16")

@@ -15,9 +15,10 @@ from stablehlo_py.dialects.stablehlo import Gather, view
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.kernel_builder import padded, physical_type, unpadded
-from stablehlo_py.targets.tpu.moves import ON_CHIP
-from stablehlo_py.targets.tpu.nest_builder import Linear, NestBuilder, up
+from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
+from stablehlo_py.targets.tpu.kernels.nest_builder import Linear, NestBuilder
+from stablehlo_py.targets.tpu.planning.layout import up
+from stablehlo_py.targets.tpu.planning.moves import ON_CHIP
 
 INDEXED = ("stablehlo.gather", "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 INDEX_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "ui32")

@@ -11,10 +11,10 @@ from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.group import FULL, MOVES, PRODUCTS, region_group
-from stablehlo_py.targets.tpu.kernel_builder import padded, physical_type, unpadded
-from stablehlo_py.targets.tpu.mxu_fuse import fusion_of
-from stablehlo_py.targets.tpu.plan import Plan, Product, plan_product
+from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
+from stablehlo_py.targets.tpu.passes.mxu_fuse import fusion_of
+from stablehlo_py.targets.tpu.planning.group import FULL, MOVES, PRODUCTS, region_group
+from stablehlo_py.targets.tpu.planning.plan import Plan, Product, plan_product
 
 
 @dataclass(frozen=True)

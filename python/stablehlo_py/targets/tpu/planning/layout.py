@@ -106,7 +106,7 @@ def _row_layout(shape: tuple[int, ...], bits: int, packing: int, machine: Chip) 
     largest = max(smallest, machine.lanes * machine.sublanes)
     size = shape[0] if shape else 1
     tile = min(largest, max(smallest, _power_of_two(size)))
-    return TiledLayout(tuple(range(len(shape))), (tile,), packing, bits, (_up(size, tile),))
+    return TiledLayout(tuple(range(len(shape))), (tile,), packing, bits, (up(size, tile),))
 
 
 def _plane_layout(
@@ -114,8 +114,8 @@ def _plane_layout(
 ) -> TiledLayout:
     rows = max(packing, min(machine.sublanes, _power_of_two(shape[second])))
     padded = list(shape)
-    padded[minor] = _up(shape[minor], machine.lanes)
-    padded[second] = _up(shape[second], rows)
+    padded[minor] = up(shape[minor], machine.lanes)
+    padded[second] = up(shape[second], rows)
     rest = tuple(d for d in reversed(range(len(shape))) if d not in (minor, second))
     return TiledLayout((minor, second, *rest), (rows, machine.lanes), packing, bits, tuple(padded))
 
@@ -125,5 +125,6 @@ def _power_of_two(size: int) -> int:
     return 1 << max(0, size - 1).bit_length()
 
 
-def _up(size: int, multiple: int) -> int:
+def up(size: int, multiple: int) -> int:
+    """The least multiple that is not below size."""
     return -(-size // multiple) * multiple

@@ -16,7 +16,7 @@ import numpy as np
 from stablehlo_py.core.types import ElementType, element_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
-from stablehlo_py.targets.tpu.layout import natural_layout
+from stablehlo_py.targets.tpu.planning.layout import natural_layout, up
 
 CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
 
@@ -79,10 +79,6 @@ class Plan:
     copies: tuple[int, int, int]
     vmem_bytes: int
     estimate: float
-
-
-def up(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
 
 
 def prefetch_spaces(product: Product, chip: Chip, limit: int, split: str = "m") -> tuple[str, str]:

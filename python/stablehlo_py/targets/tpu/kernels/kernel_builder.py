@@ -11,7 +11,7 @@ from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.constants import number_of
-from stablehlo_py.targets.tpu.group import (
+from stablehlo_py.targets.tpu.planning.group import (
     FULL,
     LANE,
     MOVES,
@@ -22,7 +22,7 @@ from stablehlo_py.targets.tpu.group import (
     function_of,
     reducer_of,
 )
-from stablehlo_py.targets.tpu.layout import natural_layout
+from stablehlo_py.targets.tpu.planning.layout import natural_layout
 
 
 class KernelBuilder:

@@ -17,10 +17,10 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
-from stablehlo_py.targets.tpu.choose import Table, choose
-from stablehlo_py.targets.tpu.layout import natural_layout
-from stablehlo_py.targets.tpu.mxu_tiles import product_of
-from stablehlo_py.targets.tpu.plan import Product, plan_product
+from stablehlo_py.targets.tpu.passes.mxu_tiles import product_of
+from stablehlo_py.targets.tpu.planning.choose import Table, choose
+from stablehlo_py.targets.tpu.planning.layout import natural_layout
+from stablehlo_py.targets.tpu.planning.plan import Product, plan_product
 
 # A product can be made as it is or turned (the other operand's weights are pushed), and take each operand either way.
 # Whether the result is turned, lhs comes from a turned array, rhs from one.

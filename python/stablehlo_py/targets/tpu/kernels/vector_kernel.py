@@ -15,9 +15,9 @@ from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
-from stablehlo_py.targets.tpu.box import same_tiles
-from stablehlo_py.targets.tpu.group import FULL, LANE, MOVES, SCALAR, Group
-from stablehlo_py.targets.tpu.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
+from stablehlo_py.targets.tpu.kernels.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
+from stablehlo_py.targets.tpu.planning.box import same_tiles
+from stablehlo_py.targets.tpu.planning.group import FULL, LANE, MOVES, SCALAR, Group
 
 ROW_UNIT = 32  # rows of whole tiles of every element type
 STEPS = 8  # blocks that a core's rows are cut into where they allow it: the first load and the last store stand alone

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stablehlo_py.core.types import ElementType
-from stablehlo_py.targets.tpu.layout import natural_layout
+from stablehlo_py.targets.tpu.planning.layout import natural_layout
 
 
 @dataclass(frozen=True)
