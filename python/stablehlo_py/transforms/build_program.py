@@ -72,14 +72,15 @@ class _Scope:
     """One block while it is being translated.
 
     left: how often each value is still read in this block, regions included. own: buffers that this block may
-    overwrite once their value is dead. wanted: the buffer in which a value should end up. guard: for a carried
-    buffer, the block argument that lives in it.
+    overwrite once their value is dead. wanted: the buffer in which a value should end up. tenants: the latest value in
+    each buffer. fresh: buffers that the op which is being translated leaves a result in.
     """
 
     left: Counter[ir.Value]
     own: set[int] = field(default_factory=set)
     wanted: dict[ir.Value, int] = field(default_factory=dict)
-    guard: dict[int, ir.Value] = field(default_factory=dict)
+    tenants: dict[int, ir.Value] = field(default_factory=dict)
+    fresh: set[int] = field(default_factory=set)
     commands: list[Command] = field(default_factory=list)
 
 
@@ -100,7 +101,7 @@ class _Builder:
             self.where[argument] = self.buffer(tensor_type(argument.type).bytes, "argument", i)
         terminator = block.operations[len(block.operations) - 1].operation
         results = [self.buffer(tensor_type(v.type).bytes, "result", i) for i, v in enumerate(terminator.operands)]
-        commands = self.block(block, results, {})
+        commands = self.block(block, results)
         return Program(
             buffers=tuple(self.buffers),
             commands=tuple(commands),
@@ -123,16 +124,19 @@ class _Builder:
         return self.roots.get(value, value)
 
     def block(
-        self, block: ir.Block, targets: Sequence[int], guard: dict[int, ir.Value], own: Sequence[int] = ()
+        self, block: ir.Block, targets: Sequence[int], tenants: dict[int, ir.Value] | None = None
     ) -> list[Command]:
-        """The commands of a block that leave what its terminator passes on in `targets`."""
+        """The commands of a block that leave what its terminator passes on in `targets`.
+
+        tenants: the values that the block finds in buffers that it may overwrite.
+        """
         operations = [o.operation for o in block.operations]
         terminator = operations.pop()
         for op in operations:
             if op.name in ALIASES:
                 for result, operand in zip(op.results, op.operands, strict=True):
                     self.roots[result] = self.root(operand)
-        scope = _Scope(self.count_uses([*operations, terminator]), own=set(own), guard=guard)
+        scope = _Scope(self.count_uses([*operations, terminator]), own=set(tenants or ()), tenants=tenants or {})
         outputs = [self.root(v) for v in terminator.operands]
         made_here = {r for op in operations for r in op.results}
         for value, target in zip(outputs, targets, strict=True):
@@ -183,6 +187,7 @@ class _Builder:
             self.where[op.results[0]] = self.constant(op)
             return
         uses = self.uses_of(op)
+        scope.fresh.clear()
         if op.name == "func.call":
             self.launch(op, scope, uses)
         elif op.name == "stablehlo.custom_call":
@@ -200,12 +205,23 @@ class _Builder:
         return self.buffer(constant.type.bytes, "constant", len(self.constants) - 1)
 
     def target(self, value: ir.Value, scope: _Scope) -> int:
-        """The buffer for a new value: where it is wanted if the old value there is dead, else a new one."""
-        wanted = scope.wanted.get(value)
-        granted = wanted is not None and (wanted not in scope.guard or scope.left[scope.guard[wanted]] == 0)
-        buffer = wanted if wanted is not None and granted else self.buffer(tensor_type(value.type).bytes)
-        scope.own.add(buffer)
+        """The buffer for a new value: where it is wanted if the latest value there is dead, else a new one."""
+        buffer = scope.wanted.get(value)
+        if buffer is None or buffer in scope.fresh or self.is_taken(buffer, scope):
+            buffer = self.buffer(tensor_type(value.type).bytes)
+        self.place(value, buffer, scope)
         return buffer
+
+    def is_taken(self, buffer: int, scope: _Scope) -> bool:
+        """Whether something will still read the latest value in a buffer."""
+        return buffer in scope.tenants and scope.left[scope.tenants[buffer]] > 0
+
+    def place(self, value: ir.Value, buffer: int, scope: _Scope) -> None:
+        """Let a value live in a buffer from now on."""
+        self.where[value] = buffer
+        scope.own.add(buffer)
+        scope.tenants[buffer] = value
+        scope.fresh.add(buffer)
 
     def launch(self, op: ir.Operation, scope: _Scope, uses: Counter[ir.Value]) -> None:
         symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -220,14 +236,13 @@ class _Builder:
                 continue
             value, source = self.root(op.operands[operand]), inputs[operand]
             if self.may_overwrite(value, scope, uses):
+                self.place(result, source, scope)
                 outputs.append(source)
             else:
                 output = self.target(result, scope)
                 scope.commands.append(Copy(source, output, self.size(source)))
                 outputs.append(output)
                 inputs[operand] = output
-        for result, output in zip(op.results, outputs, strict=True):
-            self.where[result] = output
         scratch = [self.buffer(size) for size in info.scratch]
         kernel = self.numbers.get(symbol)
         if kernel is None:
@@ -240,8 +255,6 @@ class _Builder:
         number = self.host_calls.setdefault(call_of(op).to_json(), len(self.host_calls))
         inputs = tuple(self.where[self.root(v)] for v in op.operands)
         outputs = [self.target(result, scope) for result in op.results]
-        for result, output in zip(op.results, outputs, strict=True):
-            self.where[result] = output
         scope.commands.append(Host(number, inputs, tuple(outputs)))
 
     def may_overwrite(self, value: ir.Value, scope: _Scope, uses: Counter[ir.Value]) -> bool:
@@ -253,31 +266,23 @@ class _Builder:
         for init, result in zip(op.operands, op.results, strict=True):
             start = self.root(init)
             source = self.where[start]
-            if source not in carried and self.may_overwrite(start, scope, uses):
-                carried.append(source)
-                continue
-            wanted = self.target(result, scope)
-            # a wish that another carried value already lives in cannot be granted
-            buffer = wanted if wanted not in carried else self.buffer(self.size(wanted))
-            scope.commands.append(Copy(source, buffer, self.size(source)))
-            carried.append(buffer)
-            scope.own.add(buffer)
+            if source not in scope.fresh and self.may_overwrite(start, scope, uses):
+                self.place(result, source, scope)
+            else:
+                scope.commands.append(Copy(source, self.target(result, scope), self.size(source)))
+            carried.append(self.where[result])
         condition_block, body_block = (region.blocks[0] for region in op.regions)
         for i, buffer in enumerate(carried):
             self.where[condition_block.arguments[i]] = buffer
             self.where[body_block.arguments[i]] = buffer
-            self.where[op.results[i]] = buffer
         predicate = self.buffer(1)
-        condition = self.block(condition_block, [predicate], {})
-        guard = dict(zip(carried, body_block.arguments, strict=True))
-        body = self.block(body_block, carried, guard, own=carried)
+        condition = self.block(condition_block, [predicate])
+        body = self.block(body_block, carried, dict(zip(carried, body_block.arguments, strict=True)))
         scope.commands.append(While(tuple(condition), predicate, tuple(body)))
 
     def case(self, op: ir.Operation, scope: _Scope) -> None:
         targets = [self.target(result, scope) for result in op.results]
-        branches = tuple(tuple(self.block(region.blocks[0], targets, {})) for region in op.regions)
-        for result, target in zip(op.results, targets, strict=True):
-            self.where[result] = target
+        branches = tuple(tuple(self.block(region.blocks[0], targets)) for region in op.regions)
         scope.commands.append(Case(self.where[self.root(op.operands[0])], branches))
 
     def deliver(self, outputs: Sequence[ir.Value], targets: Sequence[int], scope: _Scope) -> None:
