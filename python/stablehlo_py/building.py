@@ -30,6 +30,7 @@ from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
+from stablehlo_py.transforms.kernel_reuse import reuse_pairs
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
 from stablehlo_py.transforms.specialize import open_program, specialize
 
@@ -188,7 +189,10 @@ def _stored_kernel(store: Cache, key: str) -> tuple[KernelInfo, bytes] | None:
 
 def _info(function: ir.Operation) -> KernelInfo:
     scratch = tuple(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))
-    return KernelInfo(scratch, tuple(inplace_pairs(function)), _number(function, EXTENT), _number(function, WORK))
+    reuse = tuple(reuse_pairs(function)) if codegen.may_share_memory(function) else ()
+    return KernelInfo(
+        scratch, tuple(inplace_pairs(function)), reuse, extent=_number(function, EXTENT), work=_number(function, WORK)
+    )
 
 
 def _number(function: ir.Operation, name: str) -> int:

@@ -42,12 +42,14 @@ _MOST_DIMENSIONS = 64  # of an array of NumPy 2
 class KernelInfo:
     """What a program must know of a kernel.
 
-    scratch: bytes of its scratch buffers. in_place: (operand, result) where a result updates an operand. extent: steps
-    of its outermost loop when it can be split, else 0. work: ops that it runs, roughly.
+    scratch: bytes of its scratch buffers. in_place: (operand, result) where a result updates an operand. reuse: numbers of
+    buffers, inputs and outputs counted together, where one that is written may be one that is read. extent: steps of
+    its outermost loop when it can be split, else 0. work: ops that it runs, roughly.
     """
 
     scratch: tuple[int, ...] = ()
     in_place: tuple[tuple[int, int], ...] = ()
+    reuse: tuple[tuple[int, int], ...] = ()
     extent: int = 0
     work: int = 0
 
@@ -58,8 +60,8 @@ class KernelInfo:
     def from_bytes(data: bytes) -> KernelInfo:
         """What `to_bytes` wrote; ValueError or TypeError for anything else."""
         fields = json.loads(data)
-        pairs = tuple((operand, result) for operand, result in fields.pop("in_place"))
-        return KernelInfo(tuple(fields.pop("scratch")), pairs, **fields)
+        in_place, reuse = (tuple((a, b) for a, b in fields.pop(name)) for name in ("in_place", "reuse"))
+        return KernelInfo(tuple(fields.pop("scratch")), in_place, reuse, **fields)
 
 
 def build_program(main: ir.Operation, kernels: Mapping[str, KernelInfo]) -> Program:
@@ -204,13 +206,29 @@ class _Builder:
         self.constants.append(np.ascontiguousarray(constant.value))
         return self.buffer(constant.type.bytes, "constant", len(self.constants) - 1)
 
-    def target(self, value: ir.Value, scope: _Scope) -> int:
-        """The buffer for a new value: where it is wanted if the latest value there is dead, else a new one."""
+    def target(self, value: ir.Value, scope: _Scope, reused: Sequence[int] = ()) -> int:
+        """The buffer for a new value: where it is wanted if the latest value there is dead, else a new one.
+
+        reused: buffers whose values die as this one is made. One that another value is to end up in is left to that.
+        """
         buffer = scope.wanted.get(value)
-        if buffer is None or buffer in scope.fresh or self.is_taken(buffer, scope):
-            buffer = self.buffer(tensor_type(value.type).bytes)
+        if buffer is None or buffer in scope.fresh or (self.is_taken(buffer, scope) and buffer not in reused):
+            idle = [b for b in reused if b not in scope.fresh and b not in scope.wanted.values()]
+            buffer = idle[0] if idle else self.buffer(tensor_type(value.type).bytes)
         self.place(value, buffer, scope)
         return buffer
+
+    def reusable(
+        self, op: ir.Operation, info: KernelInfo, result: int, scope: _Scope, uses: Counter[ir.Value]
+    ) -> list[int]:
+        """The buffers of operands that nobody reads after an op, and it only where it writes this result."""
+        written = len(op.operands) + result
+        paired = Counter(self.root(op.operands[read]) for read, other in info.reuse if other == written)
+        return [
+            self.where[value]
+            for value, count in paired.items()
+            if self.where[value] in scope.own and count == uses[value] == scope.left[value]
+        ]
 
     def is_taken(self, buffer: int, scope: _Scope) -> bool:
         """Whether something will still read the latest value in a buffer."""
@@ -232,7 +250,8 @@ class _Builder:
         for i, result in enumerate(op.results):
             operand = updates.get(i)
             if operand is None:
-                outputs.append(self.target(result, scope))
+                reused = self.reusable(op, info, i, scope, uses)
+                outputs.append(self.target(result, scope, reused))
                 continue
             value, source = self.root(op.operands[operand]), inputs[operand]
             if self.may_overwrite(value, scope, uses):

@@ -46,13 +46,18 @@ def llvm_ir_of(function: ir.Operation) -> str:
     head, found, tail = text.partition(f"define void @{name}(")
     arguments, _, body = tail.partition(")")
     assert found
-    if VECTOR_CODE in function.attributes or _work(function) <= FEW:
+    if may_share_memory(function):
         return VECTORISED + head + plain_addresses(_with_loads(types, body)) + support_for(text)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
     first = ORDERED if ORDERED_CODE in function.attributes else ""
     return f"{first}{head}define internal void @{BODY}({arguments}){body}\n{_calling(types)}{support_for(text)}"
+
+
+def may_share_memory(function: ir.Operation) -> bool:
+    """Whether the code of a kernel takes no two of its buffers for apart because they have two pointers."""
+    return VECTOR_CODE in function.attributes or _work(function) <= FEW
 
 
 def _calling(types: list[str]) -> str:
