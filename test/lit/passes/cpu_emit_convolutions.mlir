@@ -6,11 +6,11 @@
 // CHECK: scf.for
 // CHECK: vector.load %[[X]]
 // CHECK: unrealized_conversion_cast %[[W]]
-// CHECK: llvm.load {{.*}} vector<8xf32>
+// CHECK: unrealized_conversion_cast %[[OUT]]
 // CHECK: llvm.load {{.*}} vector<1xf32>
 // CHECK: vector.shuffle
+// CHECK: llvm.load {{.*}} vector<8xf32>
 // CHECK: vector.fma
-// CHECK: unrealized_conversion_cast %[[OUT]]
 // CHECK: llvm.store {{.*}} vector<8xf32>
 // CHECK: } {kernel.parallel}
 // CHECK-NOT: linalg

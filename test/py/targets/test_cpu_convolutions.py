@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -112,6 +116,55 @@ def test_every_number_of_threads_gives_the_same_bits(layout: tuple[str, ...]) ->
     assert " over 0.." in stablehlo_py.compile(text).as_text("program")
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
+
+
+GUARDED = """
+import json, sys
+import numpy as np
+import stablehlo_py
+from stablehlo_py.compiler import Options
+from stablehlo_py.targets.cpu.codegen import CodegenOptions
+from stablehlo_py.testing.guard import guarded_call
+
+rng = np.random.default_rng(0)
+for name, text in json.load(open(sys.argv[1])).items():
+    for cpu in ("", "x86-64-v3"):
+        executable = stablehlo_py.compile(text, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu)))
+        arguments = [rng.integers(-9, 9, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
+        for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
+            assert a.tobytes() == b.tobytes(), (cpu, name)
+print("all within bounds")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or "+avx2" not in host()[1], reason="guards by Linux's libc; code for AVX2")
+@pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "int8", "uint8"])
+def test_nothing_beside_the_buffers_is_touched(element: str, tmp_path: Path) -> None:
+    texts = {}
+    for name, (image, kernel, options) in CASES.items():
+        wide = jnp.int32 if "int" in element else None
+        with jax.enable_x64(element == "float64"):
+            x, w = (jax.ShapeDtypeStruct(shape, jnp.dtype(element)) for shape in (image, kernel))
+            function = convolution({**options, "preferred_element_type": wide})
+            texts[name] = jax.jit(function).lower(x, w).as_text()
+    path = tmp_path / "texts.json"
+    path.write_text(json.dumps(texts))
+    ran = subprocess.run([sys.executable, "-c", GUARDED, str(path)], capture_output=True, text=True, timeout=600)
+    assert ran.stdout == "all within bounds\n", ran.stderr[-2000:]
+
+
+def test_rows_go_on_in_the_next_row_of_the_image() -> None:
+    """Of 49 places, tiles of 6 or 5 rows in one row of 7 waste a quarter."""
+    loops = {
+        "b": Loop("b", 1, 49 * 64, 0, 49 * 64),
+        "g": Loop("g", 1, 64, 64, 64),
+        "f": Loop("f", 64, 0, 1, 1),
+        "i": Loop("i", 64, 1, 64, 0),
+    }
+    axes = (Axis(7, 3, 7, 7 * 64, 3 * 4096, 7 * 64, 1, 1, 1, 1), Axis(7, 3, 7, 64, 4096, 64, 1, 1, 1, 1))
+    tile = tile_of(Geometry(loops, axes, 0), Cpu(32, 16), 4)
+    assert tile is not None
+    assert (tile.row_names, tile.lane.name, tile.rows, tile.vectors) == (["o0", "o1"], "f", 5, 2)
 
 
 @pytest.mark.parametrize(("features", "vectors"), [(200, 3), (1000, 2)])

@@ -28,16 +28,26 @@ LARGE_PANEL = 0.95
 class Tile:
     """rows x vectors accumulators of `lanes` each: `row` and `lane` are the loops in them.
 
-    lane_offsets: where each vector begins from the first lane of the tile; used: lanes of a vector that count, if the loop
-    is shorter than one.
+    row: a loop, or several that are counted through as one (`row_loops`, outermost first), so that a tile may go on in the
+    next row of the image. lane_offsets: where each vector begins from the first lane of the tile; used: lanes of a vector
+    that count, if the loop is shorter than one.
     """
 
-    row: Loop
+    row_loops: tuple[Loop, ...]
     lane: Loop
     rows: int
     lanes: int
     lane_offsets: tuple[int, ...]
     used: int
+
+    @property
+    def row(self) -> Loop:
+        """The loop over the rows, with the strides of the innermost one."""
+        return replace(self.row_loops[-1], extent=math.prod(loop.extent for loop in self.row_loops))
+
+    @property
+    def row_names(self) -> list[str]:
+        return [loop.name for loop in self.row_loops]
 
     @property
     def vectors(self) -> int:
@@ -65,6 +75,10 @@ class Split:
     def steps(self) -> int:
         return math.prod(self.counts.values())
 
+    def extent(self, loop: Loop) -> int:
+        """Steps of a loop over the result in one step of the parallel loop."""
+        return self.sizes[loop.name] if loop.name in ("b", "g", "o0") else loop.extent
+
 
 def tile_of(
     geometry: Geometry, cpu: Cpu, element_bytes: int, *, converted: bool = False, lanes_of: str = ""
@@ -82,11 +96,11 @@ def tile_of(
             continue
         if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
-        for row in [loop for loop in parallel if loop.name != lane.name] or [ones]:
-            if row.w and (lane.w not in (0, 1) or (converted and lane.w)):
+        for rows in _rows(geometry, [loop for loop in parallel if loop.name != lane.name] or [ones]):
+            if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
-            for tile in _tiles(lane, row, cpu, element_bytes, _shortest(geometry, row)):
-                score = _score(geometry, tile)
+            for tile in _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows)):
+                score = _score(geometry, tile, split_of(geometry, tile))
                 if lane.w and geometry.depth * tile.vectors * tile.lanes * element_bytes > cpu.l2 // 2:
                     score *= LARGE_PANEL
                 if best is None or score > best[0]:
@@ -107,8 +121,21 @@ def _shortest(geometry: Geometry, loop: Loop) -> int:
     return loop.extent if axis is None or axis.phases is None else axis.phases.places // axis.phases.count
 
 
-def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
-    turned = lane.o != 1
+def _rows(geometry: Geometry, loops: list[Loop]) -> Iterator[tuple[Loop, ...]]:
+    """What may be in the rows of a tile: each loop, and the places of the result in their order.
+
+    Loops that have another number of steps in each phase are not counted through as one.
+    """
+    yield from ((loop,) for loop in loops)
+    places = tuple(loop for loop in loops if loop.name not in ("g", "f", "one"))
+    while len(places) > 1:
+        if all(_shortest(geometry, loop) == loop.extent for loop in places):
+            yield places
+        places = places[1:]
+
+
+def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
+    turned, row = lane.o != 1, rows_of[-1]
     if turned and not row.o:
         return
     lanes = cpu.lanes(element_bytes)
@@ -116,24 +143,23 @@ def _tiles(lane: Loop, row: Loop, cpu: Cpu, element_bytes: int, shortest: int) -
         lanes //= 2
     whole = -(-lane.extent // lanes)
     most = 8 if cpu.registers >= 32 else 6
-    even = [-(-shortest // -(-shortest // most))]
+    least = -(-shortest // most)
+    even = sorted({-(-shortest // count) for count in (least, least + 1)}, reverse=True)
     heights = [r for r in (8, 4, 2) if r <= min(shortest, most, lanes)] if turned else even
     for rows, vectors in itertools.product(heights, range(1, 5)):
-        if vectors > whole:
-            break
         columns = vectors if lane.w and not lane.x else 1
-        if rows * vectors + columns + 1 > cpu.registers:
-            break
+        if vectors > whole or rows * vectors + columns + 1 > cpu.registers:
+            continue
         used = min(lanes, lane.extent)
         offsets = tuple(min(v * lanes, lane.extent - used) for v in range(vectors))
-        yield Tile(row, lane, rows, lanes, offsets, used)
+        yield Tile(rows_of, lane, rows, lanes, offsets, used)
 
 
-def _score(geometry: Geometry, tile: Tile) -> float:
+def _score(geometry: Geometry, tile: Tile, split: Split) -> float:
     """The share of the multiplications that count, less what loads and stores take beside them.
 
     Two loads go with two multiplications; a tile that is turned costs what six steps of the sum do, one that is stored
-    element by element what 32 do.
+    element by element what 32 do; finding the places of rows that do not lie evenly what one does.
     """
     fmas = tile.rows * tile.vectors
     loads = sum(
@@ -141,12 +167,20 @@ def _score(geometry: Geometry, tile: Tile) -> float:
         for at_row, at_lane in ((tile.row.x, tile.lane.x), (tile.row.w, tile.lane.w))
     )
     unaligned = 0.5 * fmas if tile.lane.x and tile.lane.name.startswith("o") else 0
-    busy = fmas / max(fmas, loads + unaligned)
-    tiles = -(-tile.row.extent // tile.rows) * -(-tile.lane.extent // tile.width)
-    useful = tile.row.extent * tile.lane.extent / (tiles * fmas * tile.lanes)
+    busy = fmas / (max(fmas, loads + unaligned) + loads / 8)
+    inner = (*tile.row_names, tile.lane.name)
+    loops = parallel_loops(geometry)
+    tiles = split.steps * split.sizes["lanes"] * -(-_rows_in_step(tile, split) // tile.rows)
+    tiles *= math.prod(split.extent(loop) for loop in loops if loop.name not in inner)
+    useful = math.prod(loop.extent for loop in loops) / (tiles * fmas * tile.lanes)
     latency = min(1.0, fmas / 8)  # two units, four cycles
     depth = geometry.depth
-    return useful * busy * latency * depth / (depth + (0 if not tile.is_turned else 6 if tile.row.o == 1 else 32))
+    beside = 0 if not tile.is_turned else 6 if tile.row.o == 1 else 32
+    return useful * busy * latency * depth / (depth + beside + (len(tile.row_loops) > 1))
+
+
+def _rows_in_step(tile: Tile, split: Split) -> int:
+    return math.prod(split.extent(loop) for loop in tile.row_loops)
 
 
 def split_of(geometry: Geometry, tile: Tile) -> Split:
@@ -159,7 +193,7 @@ def split_of(geometry: Geometry, tile: Tile) -> Split:
     split = Split(counts, sizes)
     if geometry.products < SPLIT_WORK:
         return split
-    inner = {tile.row.name, tile.lane.name}
+    inner = {tile.row_names[0], tile.lane.name} if len(tile.row_loops) == 1 else {tile.lane.name}
     rows = math.prod(loop.extent for name, loop in loops.items() if name not in ("f", tile.lane.name))
     few = rows // math.prod(
         loops[n].extent for n in ("b", "g") if n in loops and n not in inner
@@ -173,7 +207,8 @@ def split_of(geometry: Geometry, tile: Tile) -> Split:
     phases = geometry.axes[0].phases if geometry.axes else None
     even = phases is None or phases.are_even
     if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS and even:
-        least = tile.rows if tile.row.name == "o0" else 1
+        beside = math.prod(split.extent(loop) for loop in tile.row_loops if loop.name != "o0")
+        least = -(-tile.rows // beside) if "o0" in tile.row_names else 1
         places = loops["o0"].extent
         wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
         split = _cut(split, "o0", places, _even(places, wanted, least))

@@ -20,9 +20,10 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, vector
-from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu import nest, streaming
 from stablehlo_py.targets.cpu.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, parallel_loops, split_of, tile_of
+from stablehlo_py.targets.cpu.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
@@ -113,8 +114,10 @@ class _Emitter:
         self.starts = [self.vectors.zero()] * tile.vectors
         self.of = self.image.geometry if self.image else geometry
         loops = {loop.name: loop for loop in parallel_loops(self.of)}
-        self.tile = replace(tile, row=loops.get(tile.row.name, tile.row), lane=loops[tile.lane.name])
-        self.outer = [loop for name, loop in loops.items() if name not in (tile.row.name, tile.lane.name)]
+        row_loops = tuple(loops.get(loop.name, loop) for loop in tile.row_loops)
+        self.tile = replace(tile, row_loops=row_loops, lane=loops[tile.lane.name])
+        self.outer = [loop for name, loop in loops.items() if name not in (*tile.row_names, tile.lane.name)]
+        self.rows = RowPlaces(self.tile, split)
         taps = [Loop(f"t{n}", a.taps, a.spread * a.x, a.w, 0) for n, a in enumerate(self.of.axes)]
         phased = {f"t{n}" for n, a in enumerate(self.of.axes) if a.phases}
         self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1 or loop.name in phased]
@@ -133,13 +136,9 @@ class _Emitter:
             return True
         if tile.lane.w == 0 or tile.used < tile.lanes:
             return tile.lane.w != 0 and tile.lane.w != 1
-        tiles = math.prod(self._extent(loop) for loop in self.outer if loop.w == 0)
-        tiles *= -(-self._extent(tile.row) // tile.rows)
+        tiles = math.prod(self.split.extent(loop) for loop in self.outer if loop.w == 0)
+        tiles *= -(-self.rows.extent // tile.rows)
         return tile.lane.w != 1 or (tiles >= PANEL_REUSE and tile.row.w == 0)
-
-    def _extent(self, loop: Loop) -> int:
-        """Steps of a loop over the result in one step of the parallel loop."""
-        return self.split.sizes[loop.name] if loop.name in ("b", "g", "o0") else loop.extent
 
     def emit(self) -> None:
         if self.split.steps == 1:
@@ -182,6 +181,7 @@ class _Emitter:
             x = add(x, -sum(axis.before * axis.x for axis in self.of.axes))
         else:
             self.image.fill(starts)
+        self.rows.fill()
         self._phases(0, (x, w, out), panel)
 
     def _phases(self, n: int, at: tuple[Index, Index, Index], panel: Index) -> None:
@@ -250,7 +250,7 @@ class _Emitter:
             moved = (add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), add(out, multiply(n, loop.o)))
             self._nest(rest, moved, body)
 
-        extent = self.counts.get(loop.name, self._extent(loop))
+        extent = self.counts.get(loop.name, self.split.extent(loop))
         if isinstance(extent, int) and extent == 1:
             step(0)
         else:
@@ -363,24 +363,25 @@ class _Emitter:
 
     def _rows(self, x: Index, w: Index, out: Index) -> None:
         """All tiles along the rows."""
-        tile = self.tile
-        extent = self._extent(tile.row)
+        tile, extent = self.tile, self.rows.extent
 
         def rows(first: Index) -> None:
             limit = self.counts.get(tile.row.name, extent)
             if extent % tile.rows or not isinstance(limit, int):
                 first = nest.minimum(first, nest.subtract(limit, tile.rows))
-            row = tile.row
-            self._tile(add(x, multiply(first, row.x)), add(w, multiply(first, row.w)), add(out, multiply(first, row.o)))
+            image = self.rows.of_image(Address.of(self.x_buffer, [x]), first)
+            kernel = Address.of(self.w_buffer, [0 if self.panel is not None else add(w, multiply(first, tile.row.w))])
+            self._tile(image, kernel, self.rows.of_result(Address.of(self.out, [out]), first))
 
         nest.once_or_loop(extent, tile.rows, rows)
 
-    def _tile(self, x: Index, w: Index, out: Index) -> None:
+    def _tile(self, image: list[Address], kernel: Address, out: list[Address]) -> None:
+        """image, out: where each row of the tile begins."""
         tile = self.tile
         width = tile.vectors * tile.lanes
         summed, from_panel = self.summed, self.panel is not None
         if from_panel:
-            w, stride = 0, width
+            stride = width
             packed = []
             for loop in reversed(summed):
                 packed.insert(0, replace(loop, w=stride))
@@ -389,17 +390,13 @@ class _Emitter:
         loops = merged(summed, self.counts)
         rows, vectors = range(tile.rows), range(tile.vectors)
 
-        def step(x: Index, w: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            image, kernel = Address.of(self.x_buffer, [x]), Address.of(self.w_buffer, [w])
+        def step(image: list[Address], kernel: Address, sums: list[ir.Value]) -> list[ir.Value]:
             at_row = 0 if from_panel else tile.row.w
             types = [ir.MemRefType(buffer.type).element_type for buffer in (self.x_buffer, self.w_buffer)]
-            left = [
-                self._operand(image.moved(r * tile.row.x), types[0], tile.lane.x, False)
-                for r in _needed(rows, tile.row.x)
-            ]
+            left = [self._operand(row, types[0], tile.lane.x, False) for row in image]
             right = [
                 self._operand(kernel.moved(r * at_row), types[1], tile.lane.w, from_panel)
-                for r in _needed(rows, at_row)
+                for r in (rows if at_row else range(1))
             ]
             new = []
             for r in rows:
@@ -409,15 +406,14 @@ class _Emitter:
                     new.append(multiply_add(self.form, a[min(v, len(a) - 1)], b[min(v, len(b) - 1)], total))
             return new
 
-        sums = self._sum(loops, x, w, self.starts * tile.rows, step)
+        sums = self._sum(loops, image, kernel, self.starts * tile.rows, step)
         if tile.is_turned:
             self._store_turned(sums, out)
             return
-        corner = Address.of(self.out, [out])
         mask = self.vectors.mask(tile.used) if tile.used < tile.lanes else None
         for r in rows:
             for v, offset in enumerate(tile.lane_offsets):
-                corner.moved(r * tile.row.o + offset).store(sums[r * tile.vectors + v], mask)
+                out[r].moved(offset).store(sums[r * tile.vectors + v], mask)
 
     @property
     def x_buffer(self) -> ir.Value:
@@ -430,22 +426,27 @@ class _Emitter:
     def _sum(
         self,
         loops: Sequence[Loop],
-        x: Index,
-        w: Index,
+        image: list[Address],
+        kernel: Address,
         sums: list[ir.Value],
-        step: Callable[[Index, Index, list[ir.Value]], list[ir.Value]],
+        step: Callable[[list[Address], Address, list[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
         if not loops:
-            return step(x, w, sums)
+            return step(image, kernel, sums)
         loop, *rest = loops
         count = self.counts.get(loop.name, loop.extent)
+
+        def moved(n: Index) -> tuple[list[Address], Address]:
+            by = streaming.as_offset(multiply(n, loop.x))
+            return [row.moved(by) for row in image], kernel.moved(multiply(n, loop.w))
+
         if not rest and isinstance(count, int) and count <= UNROLLED:
             for n in range(loop.extent):
-                sums = step(add(x, n * loop.x), add(w, n * loop.w), sums)
+                sums = step(*moved(n), sums)
             return sums
 
         def body(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
-            return self._sum(rest, add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), list(inner), step)
+            return self._sum(rest, *moved(n), list(inner), step)
 
         return nest.loop(0, count, 1, body, sums)
 
@@ -459,23 +460,19 @@ class _Emitter:
         mask = self.vectors.mask(tile.used) if tile.used < tile.lanes and not from_panel else None
         return [first.moved(offset).load(self.vectors.type, mask) for offset in offsets]
 
-    def _store_turned(self, sums: list[ir.Value], out: Index) -> None:
+    def _store_turned(self, sums: list[ir.Value], out: list[Address]) -> None:
         """The tile transposed: for each lane, its rows side by side."""
-        tile, corner = self.tile, Address.of(self.out, [out])
+        tile = self.tile
         for v, offset in enumerate(tile.lane_offsets):
             columns = _turned([sums[r * tile.vectors + v] for r in range(tile.rows)], tile.lanes)
             for lane in range(tile.used):
-                place = corner.moved((offset + lane) * tile.lane.o)
-                if tile.row.o == 1:
-                    place.store(columns[lane])
+                by = (offset + lane) * tile.lane.o
+                if self.rows.are_neighbours:
+                    out[0].moved(by).store(columns[lane])
                     continue
                 for r in range(tile.rows):
                     element = vector.extract(columns[lane], [], [r])
-                    place.moved(r * tile.row.o).store(vector.broadcast(ir.VectorType.get([1], element.type), element))
-
-
-def _needed(rows: range, stride: int) -> range:
-    return rows if stride else range(1)
+                    out[r].moved(by).store(vector.broadcast(ir.VectorType.get([1], element.type), element))
 
 
 def _after(name: str) -> list[str]:

@@ -82,9 +82,7 @@ class Address:
             by = arith.constant(_i64(), by)
         if isinstance(by, int):
             return self if by == 0 else replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
-        if isinstance(by.type, ir.IndexType):
-            by = arith.index_cast(_i64(), by)
-        return replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
+        return replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, as_offset(by)))
 
     def is_aligned(self, alignment: int) -> ir.Value:
         rest = arith.andi(llvm_ops.pointer_as_integer(self.pointer), arith.constant(_i64(), alignment - 1))
@@ -122,6 +120,11 @@ class Address:
         """Ask for the line so many bytes behind, which need not exist."""
         byte = replace(self, size=1)
         llvm_ops.prefetch(byte.moved(offset).pointer)
+
+
+def as_offset(value: int | ir.Value) -> int | ir.Value:
+    """What to move addresses by, as an i64; to be made once where several move."""
+    return arith.index_cast(_i64(), value) if isinstance(value, ir.Value) and value.type != _i64() else value
 
 
 def _stored(ty: ir.VectorType) -> ir.VectorType:
