@@ -82,12 +82,21 @@ class Arithmetic:
 
     def scale(self, x: Num, n: Whole, offset: int = 0) -> Num:
         """x 2^(n + offset): rounded once where the result is subnormal, infinite where it overflows."""
-        f = format_of(x)
         if self.ldexp:
-            power = n.shifted - (f.magic_bits - offset)
-            return Num(call_intrinsic([x.type], LDEXP, [x.value, power.value]).results[0])
-        half = n.shifted >> 1  # two steps, as 2^n alone may be out of range; the bits above n are lost in them
-        return x * power_of_two(half, x) * power_of_two(n.shifted - half, x, offset)
+            return self._ldexp(x, n, offset)
+        first, second = _two_powers(n, x, offset)
+        return x * first * second
+
+    def scale_one_and(self, e: Num, n: Whole, offset: int = 0) -> Num:
+        """(1 + e) 2^(n + offset), like `scale`; e is no smaller than -1/2, and not much larger than 1."""
+        if self.ldexp:
+            return self._ldexp(e + 1.0, n, offset)
+        first, second = _two_powers(n, e, offset)
+        return self.multiply_add(e, first, first) * second
+
+    def _ldexp(self, x: Num, n: Whole, offset: int) -> Num:
+        power = n.shifted - (format_of(x).magic_bits + n.plus - offset)
+        return Num(call_intrinsic([x.type], LDEXP, [x.value, power.value]).results[0])
 
 
 def _halves(x: Num) -> tuple[Num, Num]:
@@ -116,26 +125,42 @@ def rounded(x: Num) -> Num:
 
 @dataclass(frozen=True)
 class Whole:
-    """An integer n as a float, and as the low bits of `shifted`, the bits of magic + n."""
+    """An integer n as a float, and n + plus as the low bits of `shifted`, the bits of magic + plus + n.
+
+    With `plus` the bias of exponents, or twice as much where 2^n is made of two, powers of two are `shifted` moved up.
+    """
 
     value: Num
     shifted: Num
+    plus: int = 0
 
 
-def nearest(m: Arithmetic, x: Num, factor: float) -> Whole:
-    """The integer nearest to factor * x, which must be below 2^(fraction - 1); free of float-to-integer conversions.
+def nearest(m: Arithmetic, x: Num, factor: float, plus: int = 0) -> Whole:
+    """The integer nearest to factor * x, which must be below 2^(fraction - 2); free of float-to-integer conversions.
 
     Those are undefined on NaN, and vector units lack them for f64.
     """
-    magic = format_of(x).magic
+    magic = format_of(x).magic + plus
     sum_ = m.multiply_add(x, factor, magic)
-    return Whole(sum_ - magic, sum_.bits)
+    return Whole(sum_ - magic, sum_.bits, plus)
 
 
-def power_of_two(n: Num, like: Num, offset: int = 0) -> Num:
-    """2^(n + offset) for an integer whose low bits count, such as `Whole.shifted`; no subnormals."""
-    f = format_of(like)
-    return ((n + (f.bias + offset)) << f.fraction).as_float()
+def power_of_two(n: Whole, offset: int = 0) -> Num:
+    """2^(n + offset), which is no subnormal number."""
+    return _with_exponent(n.shifted, format_of(n.value).bias + offset - n.plus, n.value)
+
+
+def _two_powers(n: Whole, like: Num, offset: int) -> tuple[Num, Num]:
+    """Two powers of two whose product is 2^(n + offset), which alone may be out of range."""
+    more = 2 * format_of(like).bias - n.plus
+    half = n.shifted.shift_right_logical(1)  # what is above n + plus is lost when it becomes an exponent
+    return _with_exponent(half, more // 2, like), _with_exponent(n.shifted - half, more - more // 2 + offset, like)
+
+
+def _with_exponent(low_bits: Num, more: int, like: Num) -> Num:
+    """The float whose bits of the exponent are the low ones of an integer, and so many more."""
+    bits = low_bits + more if more else low_bits
+    return (bits << format_of(like).fraction).as_float()
 
 
 def clamp(x: Num, low: float | None, high: float | None) -> Num:
@@ -143,6 +168,11 @@ def clamp(x: Num, low: float | None, high: float | None) -> Num:
     if high is not None:
         x = where(x > high, high, x)
     return x if low is None else where(x < low, low, x)
+
+
+def with_sign_of(size: Num, sign: Num) -> Num:
+    """A number without a sign of its own (+0, positive or NaN) with that of another: an instruction less than copysign."""
+    return (size.bits | (sign.bits & -(1 << (size.width - 1)))).as_float()
 
 
 def integer_to_float(n: Num, ty: ir.Type) -> Num:

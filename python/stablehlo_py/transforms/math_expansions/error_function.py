@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stablehlo_py.ops.expression import Num, where
-from stablehlo_py.transforms.math_expansions.arithmetic import F64, Arithmetic, clamp, format_of
+from stablehlo_py.transforms.math_expansions.arithmetic import F64, Arithmetic, clamp, format_of, with_sign_of
 from stablehlo_py.transforms.math_expansions.coefficients import (
     ERF_32,
     ERF_32_TAIL,
@@ -28,7 +28,7 @@ def erf(m: Arithmetic, x: Num) -> Num:
     near = m.multiply_add(m.horner(square, ERF_32), x, x)
     bounded = clamp(size, None, _ERF_IS_ONE_32)
     far = 1.0 - exp_normal(m, m.horner(bounded, ERF_32_TAIL) - bounded)
-    return where(size < _NEAR_32, near, far.copysign(x))
+    return where(size < _NEAR_32, near, with_sign_of(far, x))
 
 
 def erfc(m: Arithmetic, x: Num) -> Num:

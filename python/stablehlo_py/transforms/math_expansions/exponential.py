@@ -11,6 +11,7 @@ from stablehlo_py.transforms.math_expansions.arithmetic import (
     format_of,
     nearest,
     power_of_two,
+    with_sign_of,
 )
 from stablehlo_py.transforms.math_expansions.coefficients import EXP_32, EXP_64, EXP_64_SHORT
 
@@ -26,10 +27,10 @@ _TANH_IS_ONE_32, _TANH_IS_ONE_64 = 9.5, 20.0
 _SINH_RANGE = 712.0
 
 
-def reduce_exp(m: Arithmetic, x: Num) -> tuple[Whole, Num]:
-    """n and r with x = n log(2) + r, |r| <= log(2) / 2."""
+def reduce_exp(m: Arithmetic, x: Num, *, biases: int = 2) -> tuple[Whole, Num]:
+    """n and r with x = n log(2) + r, |r| <= log(2) / 2. biases: what n is to become, see `Whole`: two powers of two, or one."""
     high, low = LN2_PARTS_64 if format_of(x) is F64 else LN2_PARTS_32
-    n = nearest(m, x, LOG2_E)
+    n = nearest(m, x, LOG2_E, biases * format_of(x).bias)
     return n, m.multiply_add(n.value, -low, m.multiply_add(n.value, -high, x))
 
 
@@ -51,48 +52,49 @@ def _scaled_expm1(m: Arithmetic, power: Num, r: Num, one: float) -> Num:
 
 def exp(m: Arithmetic, x: Num) -> Num:
     n, r = reduce_exp(m, clamp(x, *(_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)))
-    return m.scale(expm1_of_rest(m, r) + 1.0, n)
+    return m.scale_one_and(expm1_of_rest(m, r), n)
 
 
 def exp_normal(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
     """exp of x whose result is known to be a normal number."""
-    n, r = reduce_exp(m, x)
-    return (expm1_of_rest(m, r, short=short) + 1.0) * power_of_two(n.shifted, x)
+    n, r = reduce_exp(m, x, biases=1)
+    power = power_of_two(n)
+    return m.multiply_add(expm1_of_rest(m, r, short=short), power, power)
 
 
 def exp2(m: Arithmetic, x: Num) -> Num:
     f = format_of(x)
     x = clamp(x, -float(f.bias + f.fraction + 2), float(f.bias + 2))
-    n = nearest(m, x, 1.0)
-    return m.scale(expm1_of_rest(m, (x - n.value) * LN2) + 1.0, n)
+    n = nearest(m, x, 1.0, 2 * f.bias)
+    return m.scale_one_and(expm1_of_rest(m, (x - n.value) * LN2), n)
 
 
 def expm1(m: Arithmetic, x: Num) -> Num:
     is_f64 = format_of(x) is F64
     low, high = (_EXPM1_LOW_64, _EXP_RANGE_64[1]) if is_f64 else (_EXPM1_LOW_32, _EXP_RANGE_32[1])
-    n, r = reduce_exp(m, clamp(x, low, high))
+    n, r = reduce_exp(m, clamp(x, low, high), biases=1)
     # 2^n itself overflows where the result need not; half of a subnormal is not exact
-    scaled = _scaled_expm1(m, power_of_two(n.shifted, x, -1), r, 0.5) * 2.0
+    scaled = _scaled_expm1(m, power_of_two(n, -1), r, 0.5) * 2.0
     return where(abs(x) < format_of(x).smallest_normal * 4.0, x, scaled).copysign(x)
 
 
 def _expm1_small(m: Arithmetic, x: Num) -> Num:
     """exp(x) - 1 for 0 <= x where 2^n is far from overflow."""
-    n, r = reduce_exp(m, x)
-    return _scaled_expm1(m, power_of_two(n.shifted, x), r, 1.0)
+    n, r = reduce_exp(m, x, biases=1)
+    return _scaled_expm1(m, power_of_two(n), r, 1.0)
 
 
 def tanh(m: Arithmetic, x: Num) -> Num:
     """e / (e + 2) with e = exp(2 |x|) - 1."""
     one = _TANH_IS_ONE_64 if format_of(x) is F64 else _TANH_IS_ONE_32
     e = _expm1_small(m, clamp(abs(x), None, one) * 2.0)
-    return (e / (e + 2.0)).copysign(x)
+    return with_sign_of(e / (e + 2.0), x)
 
 
 def _half_exp(m: Arithmetic, x: Num) -> Num:
     """exp(x) / 2, which may be finite where exp(x) is not."""
     n, r = reduce_exp(m, clamp(x, None, _SINH_RANGE))
-    return m.scale(expm1_of_rest(m, r) + 1.0, n, -1)
+    return m.scale_one_and(expm1_of_rest(m, r), n, -1)
 
 
 def _sinh(m: Arithmetic, x: Num) -> Num:

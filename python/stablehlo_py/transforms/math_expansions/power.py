@@ -82,7 +82,7 @@ def _pow_exact(m: Arithmetic, size: Num, y: Num) -> Num:
     lost = m.multiply_add(low, y, lost)
     lost = where(abs(exponent) < _POW_RANGE_64, lost, 0.0)
     n, r = reduce_exp(m, clamp(exponent, -_POW_RANGE_64, _POW_RANGE_64))
-    return m.scale(expm1_of_rest(m, r + lost) + 1.0, n)
+    return m.scale_one_and(expm1_of_rest(m, r + lost), n)
 
 
 def _log_in_two(m: Arithmetic, x: Num) -> tuple[Num, Num]:
@@ -123,7 +123,7 @@ def cbrt(m: Arithmetic, x: Num) -> Num:
     below = parts.fraction < 0.0
     mantissa = (parts.fraction + 1.0) * where(below, size.lift(2.0), 1.0)
     exponent = parts.exponent - where(below, size.lift(1.0), 0.0)
-    third = nearest(m, exponent - 1.0, 1 / 3)
+    third = nearest(m, exponent - 1.0, 1 / 3, format_of(exponent).bias)
     rest = exponent - third.value * 3.0  # 0, 1 or 2
     t = mantissa * where(rest.eq(0.0), size.lift(1.0), where(rest.eq(1.0), size.lift(2.0), 4.0))
     inverse = where(rest.eq(0.0), size.lift(1.0), where(rest.eq(1.0), size.lift(1 / _CBRT_2), 1 / _CBRT_4))
@@ -136,7 +136,7 @@ def cbrt(m: Arithmetic, x: Num) -> Num:
         cube, cube_lost = m.product(square, root)
         root = root - ((cube - t) + (cube_lost + lost * root)) * (y * y) * (1 / 3)
     # the result is never subnormal
-    result = root * power_of_two(third.shifted, root)
+    result = root * power_of_two(third)
     return where((size > 0.0) & (size < INFINITY), result.copysign(wide), wide).to(x.type)
 
 
