@@ -390,6 +390,26 @@ func.func @scatter(%x: memref<100xindex>, %y: memref<100xf32>, %z: memref<100xf3
 
 // -----
 
+// What an emitter wrote on vectors is left as it is, as no vectoriser takes it.
+// CHECK-LABEL: func.func @on_vectors
+// CHECK-SAME: kernel.ordered
+// CHECK: scf.for {{.*}} -> (vector<8xf32>)
+func.func @on_vectors(%x: memref<800xf32>, %y: memref<8xf32>) attributes {kernel = "single"} {
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c800 = arith.constant 800 : index
+  %sums = scf.for %i = %c0 to %c800 step %c8 iter_args(%s = %zero) -> vector<8xf32> {
+    %a = vector.load %x[%i] : memref<800xf32>, vector<8xf32>
+    %next = arith.addf %s, %a : vector<8xf32>
+    scf.yield %next : vector<8xf32>
+  }
+  vector.store %sums, %y[%c0] : memref<8xf32>, vector<8xf32>
+  return
+}
+
+// -----
+
 // Elements from places that memory names can be gathered: that is left to LLVM.
 // CHECK-LABEL: func.func @gather
 // CHECK-NOT: kernel.ordered

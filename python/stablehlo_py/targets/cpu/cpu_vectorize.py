@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import operations_named, operations_where
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
@@ -78,7 +78,7 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
             found.append(loop)
         elif steps is None or steps > FEW_STEPS:
             left.append(op)
-    if left and all(_is_short(op) or is_ordered(op) for op in left):
+    if left and all(_is_short(op) or is_ordered(op) or operations_where(op, _is_on_vectors) for op in left):
         function.attributes[nest.ORDERED_CODE] = ir.UnitAttr.get()
     if not found:
         return
@@ -91,6 +91,11 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
             stream_end()
     if not left:
         function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+
+
+def _is_on_vectors(op: ir.Operation) -> bool:
+    """Whether an emitter wrote an op on vectors: LLVM's vectoriser leaves the loop around it as it is."""
+    return op.name.startswith("vector.")
 
 
 def _is_short(op: ir.Operation) -> bool:
