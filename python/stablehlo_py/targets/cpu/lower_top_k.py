@@ -71,22 +71,30 @@ class _Rows:
         """What is to be done when some elements of a block were kept."""
 
     def walk(self, row: ir.Value, begin: int) -> None:
-        """Offer the elements of a row from `begin` on."""
+        """Offer the elements of a row from `begin` on.
+
+        What is looked at for the last block overlaps the one before: at worst, a branch is taken for nothing.
+        """
         size = self.element.bits // 8
         lanes, block = 64 // size, BLOCK_BYTES // size
-        blocks = (self.length - begin) // block
-        vectors = Vectors(build.storage_type(self.element), lanes)
+        if self.length < block:
+            self.offer(row, begin, self.length)
+            return
+        vectors, keys = Vectors(build.storage_type(self.element), lanes), Vectors(self.bits, lanes)
+        least = self.constant(keys.type, -(1 << (self.element.bits - 1)))
 
-        def of_block(number: ir.Value) -> None:
-            start = arith.addi(arith.muli(number, nest.index(block)), nest.index(begin))
-            parts = [self.key(vectors.load(self.source, [row, nest.add(start, at)])) for at in range(0, block, lanes)]
-            while len(parts) > 1:
-                parts = [arith.maxsi(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            largest = vector.reduction(self.bits, vector.CombiningKind.MAXSI, parts[0])
-            nest.when(self.beats(largest), lambda: self.offer(row, start, nest.add(start, block)))
+        def of_block(start: ir.Value) -> None:
+            first = nest.minimum(start, self.length - block) if (self.length - begin) % block else start
 
-        nest.loop(0, blocks, 1, of_block)
-        self.offer(row, begin + blocks * block, self.length)
+            def largest(at: ir.Value, so_far: ir.Value) -> list[ir.Value]:
+                return [arith.maxsi(so_far, self.key(vectors.load(self.source, [row, nest.add(first, at)])))]
+
+            (parts,) = nest.loop(0, block, lanes, largest, [least])
+            key = vector.reduction(self.bits, vector.CombiningKind.MAXSI, parts)
+            end = nest.minimum(nest.add(start, block), self.length)
+            nest.when(self.beats(key), lambda: self.offer(row, start, end))
+
+        nest.loop(begin, self.length, block, of_block)
 
     def offer(self, row: ir.Value, begin: int | ir.Value, end: int | ir.Value) -> None:
         """Keep the elements of a range that beat the k-th so far."""
