@@ -16,7 +16,8 @@ func.func @main(%a: tensor<64x100xf32>, %b: tensor<100x96xf32>) -> tensor<64x96x
 
 // One row of lhs: rhs is read once, so nothing is packed and no scratch is asked for.
 // CHECK-LABEL: func.func public @dot_general_0
-// CHECK-SAME: (%{{.*}}: memref<1x100xf32>, %{{.*}}: memref<100x96xf32>, %{{.*}}: memref<1x96xf32>)
+// CHECK-SAME: (%{{.*}}: memref<1x100xf32>, %{{.*}}: memref<100x96xf32>, %{{.*}}: memref<1x96xf32>
+// CHECK-SAME: kernel.scratch = array<i64>,
 // CHECK: vector.fma
 func.func @main(%a: tensor<1x100xf32>, %b: tensor<100x96xf32>) -> tensor<1x96xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<1x100xf32>, tensor<100x96xf32>) -> tensor<1x96xf32>

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stablehlo_py
+from stablehlo_py.targets.cpu.cpu_emit_contractions import _tile_rows
 from stablehlo_py.targets.cpu.features import host
 
 AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"
@@ -97,6 +98,9 @@ ORDERS = list(itertools.product((False, True), repeat=2))
         (13, 700, 40),  # few rows, whose panels are packed one at a time
         (300, 70, 600),  # rows are shared among threads
         (53, 17, 1031),  # primes
+        (128, 48, 70),  # tiles of two heights on 16 registers, all of them inside
+        (31, 64, 513),  # the same, and steps of k that are odd in number
+        (7, 48, 300),
     ],
 )
 @pytest.mark.usefixtures("cpu")
@@ -136,6 +140,16 @@ def test_threads_change_no_bit(shape: tuple[int, int, int, int], element: str) -
     first = result(a, b, element, out)
     for threads in (2, 3, 7):
         np.testing.assert_array_equal(result(a, b, element, out, threads=threads).view(np.uint8), first.view(np.uint8))
+
+
+def test_tiles_of_few_registers_cover_the_rows() -> None:
+    for width in (1, 2):
+        for m in range(1, 200):
+            rows, short = _tile_rows(m, 16, width)
+            tiles = -(-(m + short) // rows)
+            assert tiles * rows - short == m
+            assert 0 <= short < tiles
+            assert rows * width <= 12
 
 
 # --- bf16: the instruction that takes subnormal numbers for zeros is used only where there are none

@@ -5,15 +5,17 @@
         for each panel of NR columns:               packed where it is first used
           for each tile of MR rows:                 C tile = sum over k of A column x B row, all in registers
 
-The tile is MR x NR sums in vector registers; one step of k loads NR lanes of B and broadcasts MR lanes of A. A kernel of
-nothing but a product does panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs
-its share of one operand, and all of the other once. With few rows a panel is used right after it is packed, while it is
-in the first-level cache. What is summed for one element of C depends on k alone, neither on its place nor on the cuts:
-blocks of ascending k, each summed up from zero, added in ascending order.
+The tile is MR x NR sums in vector registers; one step of k loads NR lanes of B and broadcasts MR lanes of A. Where
+registers are few, the last tiles have a row less, so that the rows come out even. A kernel of nothing but a product does
+panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
+all of the other once. With few rows a panel is used right after it is packed, while it is in the first-level cache. What
+is summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed
+up from zero, added in ascending order.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -39,6 +41,7 @@ A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-
 FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
+UNROLL = 2  # steps of k at a time where a step is so few multiply-adds that counting steps is felt beside them
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -150,8 +153,13 @@ class Product:
         self.sums = Vectors(form.sums, self.lanes)
         self.width = min(2, -(-self.n // self.lanes))  # vectors in a row of the tile
         self.nr = self.width * self.lanes
-        self.mr = _tile_rows(self.m, cpu.registers, self.width)
-        self.panels, self.tiles = -(-self.n // self.nr), -(-self.m // self.mr)
+        self.mr, self.short = _tile_rows(self.m, cpu.registers, self.width)
+        self.unroll = UNROLL if cpu.registers < 32 else 1
+        # in the last block of k; the others are rounded up to vectors
+        self.has_rest = -(-self.k // self.group) % self.unroll > 0
+        self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
+        self.cuts_rows = self.tiles * self.mr - self.short != self.m
+        self.finishing: list[str] = []  # the function that does what follows, once there is one
         longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
@@ -267,10 +275,32 @@ class Product:
             nest.loop(*panels, self.chunk_panels, some)
 
         def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
-            j = multiply(s, self.nr)
-            nest.loop(t0, t1, 1, lambda t: emit_tile(self, nest.subtract(t, t0), multiply(t, self.mr), slot, j))
+            j, tall = multiply(s, self.nr), self.tiles - self.short
+            start = self.first_row(t0)
+
+            def tiles(of: Product, low: Index, high: Index) -> None:
+                def tile(t: ir.Value) -> None:
+                    i = self.first_row(t)
+                    emit_tile(of, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j)
+
+                nest.loop(low, high, 1, tile)
+
+            if not self.short:
+                tiles(self, t0, t1)
+                return
+            lower = copy.copy(self)
+            lower.mr -= 1
+            tiles(self, t0, nest.minimum(t1, tall))
+            tiles(lower, nest.maximum(t0, tall), t1)
 
         nest.once_or_loop(self.k, self.kc, block)
+
+    def first_row(self, t: Index) -> Index:
+        """Where a tile begins; of the last tile's end, the number of rows or more."""
+        row = multiply(t, self.mr)
+        if not self.short:
+            return row
+        return nest.subtract(row, nest.maximum(nest.subtract(t, self.tiles - self.short), 0))
 
     def at(self, labels: str, **where: Index) -> list[Index]:
         """Indices of an operand by the labels of its dimensions."""
@@ -278,18 +308,23 @@ class Product:
         return [where[x] for x in labels]
 
 
-def _tile_rows(m: int, registers: int, width: int) -> int:
-    """Rows of a tile: as many as waste the fewest; of these, those whose sums hide the latency best.
+def _tile_rows(m: int, registers: int, width: int) -> tuple[int, int]:
+    """Rows of a tile, and how many of the last tiles have one less.
 
-    16 sums keep two units busy for eight steps, longer than a multiply-add takes on any core so far; with more there
-    are fewer loads, which are not what a tile waits for.
+    With 32 registers: as many as waste the fewest; of these, those whose sums hide the latency best. 16 sums keep two
+    units busy for eight steps, longer than a multiply-add takes on any core so far; with more there are fewer loads, which
+    are not what a tile waits for. With 16 registers there are never more sums than hide the latency, and a step is so
+    short that its loads are felt: tiles as high as can be, and the rows spread over them.
     """
-    most = (22 if registers >= 32 else 12) // width  # the rest is for operands, and for what else the loop around needs
+    if registers < 32:
+        tiles = -(-m // (12 // width))  # the rest is for operands
+        rows = -(-m // tiles)
+        return rows, tiles * rows - m
+    most = 22 // width  # the rest is for operands, and for what else the loop around needs
     if m <= most:
-        return m
-    return min(
-        range(max(1, most // 2, 8 // width), most + 1), key=lambda rows: (-(-m // rows) * rows, abs(rows - 16 // width))
-    )
+        return m, 0
+    candidates = range(max(1, most // 2, 8 // width), most + 1)
+    return min(candidates, key=lambda rows: (-(-m // rows) * rows, abs(rows - 16 // width))), 0
 
 
 def _round_up(value: int, step: int) -> int:

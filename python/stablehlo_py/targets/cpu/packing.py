@@ -62,12 +62,12 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     """Tiles t0 .. t1 of rows, and what is noted of them."""
     noted = _begin(of, "lhs")
     if of.a_labels[-1] == "k":
-        noted = _rows(of, multiply(t0, of.mr), nest.minimum(multiply(t1, of.mr), of.m), noted)
+        noted = _rows(of, of.first_row(t0), nest.minimum(of.first_row(t1), of.m), noted)
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
             base = multiply(nest.subtract(t, t0), of.packed_steps * of.a_width)
-            return _columns(of, "lhs", base, multiply(t, of.mr), of.a_width, list(noted))
+            return _columns(of, "lhs", base, of.first_row(t), of.a_width, list(noted))
 
         noted = nest.loop(t0, t1, 1, tile, noted)
     if of.form.is_small_float:
@@ -78,7 +78,8 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
     target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
-    last = (extent - 1) // apart * apart  # of the starts; a tile may be wider than it has rows
+    # of the starts; a tile may be wider than it has rows
+    last = extent - apart + 1 if side == "lhs" and of.short else (extent - 1) // apart * apart
     parts = range(0, width, of.lanes)
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0

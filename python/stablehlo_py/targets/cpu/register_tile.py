@@ -2,6 +2,7 @@
 
     for each step of k:  load NR lanes of rhs;  for each row: broadcast a lane of lhs, multiply and add
 
+Where registers are few a step is short, and two of them are one of the loop.
 A tile inside the result goes there from the registers. One that may be at an edge, or with something to be done to it,
 goes to a buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all
 sizes. Where there are many steps of k to a tile, those inside take that way too if there are edges, for less code.
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index, lanes_left
-from stablehlo_py.targets.cpu.streaming import Address, strides_of
+from stablehlo_py.targets.cpu.streaming import LINE, Address, strides_of
 from stablehlo_py.transforms.hlo_pack_invariants import PANEL
+from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
@@ -27,14 +30,17 @@ if TYPE_CHECKING:
 DEEP = 256  # steps beside which the way of a tile through a buffer is too short to be seen
 
 
-def emit_tile(of: Product, t: Index, i: Index, slot: Index, j: Index) -> None:
-    """Rows of C from i, columns from j; t: which tile of the packed block of lhs, slot: which panel of rhs."""
+def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j: Index) -> None:
+    """Rows of C from i, columns from j.
+
+    t: which tile of the packed block of lhs; packed_row: its first row there; slot: which panel of rhs.
+    """
     after = of.epilogue
     if after is None:
-        _to_result(of, _sums(of, t, slot, j), i, j)
+        _to_result(of, _sums(of, t, packed_row, slot, j), i, j)
         return
     nest.when(of.last, lambda: _prefetch(of, after, i, j))
-    _to_buffer(of, _sums(of, t, slot, j))
+    _to_buffer(of, _sums(of, t, packed_row, slot, j))
     nest.when(of.last, lambda: _finish(of, after, i, j), lambda: _rows(of, None, i, j))
 
 
@@ -42,8 +48,8 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
     """Add a tile to C, as far as it is inside."""
     inside = [
         arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
-        for start, size, extent in ((i, of.mr, of.m), (j, of.nr, of.n))
-        if extent % size
+        for start, size, extent, cut in ((i, of.mr, of.m, of.cuts_rows), (j, of.nr, of.n, of.n % of.nr))
+        if cut
     ]
     if not inside:
         _whole(of, sums, i, j)
@@ -73,9 +79,9 @@ def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
 # --- sums over k -----------------------------------------------------------------------------------------------------------
 
 
-def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
+def _sums(of: Product, t: Index, packed_row: Index, slot: Index, j: Index) -> list[ir.Value]:
     """The sums of the tile over one block of k, in registers, row after row."""
-    a_place, between_rows, b_place = _places(of, t, slot, j)
+    walk = _walk(of, t, packed_row, slot, j)
     zero = of.sums.zero()
     begin = [zero] * of.width
     if of.form.offsets:
@@ -83,55 +89,79 @@ def _sums(of: Product, t: Index, slot: Index, j: Index) -> list[ir.Value]:
         shift = of.sums.splat(arith.constant(of.form.sums, 7))
         begin = [arith.subi(zero, arith.shli(column, shift)) for column in wide]
 
-    def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-        _next_panel(of, t, k, j)
-        left, right = Address.of(of.packed_a, [a_place(k)]), Address.of(of.packed_b, [b_place(k)])
-        row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
-        results = []
-        for r in range(of.mr):
-            factor = left.moved(r * between_rows).spread(of.vectors.type)
-            for w in range(of.width):
-                results.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
-        return results
-
     def fast() -> list[ir.Value]:
-        return nest.loop(0, of.steps, 1, step, begin * of.mr)
+        first = Address.of(of.packed_a, [walk.lhs]), Address.of(of.packed_b, [walk.rhs])
+
+        def steps(count: int) -> Callable[..., list[ir.Value]]:
+            def body(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+                if count == of.unroll:
+                    _next_panel(of, t, k, j)
+                left, right = (
+                    side.moved(multiply(k, by)) for side, by in zip(first, (walk.lhs_step, walk.rhs_step), strict=True)
+                )
+                totals = list(sums)
+                for u in range(count):
+                    at = right.moved(u * walk.rhs_step)
+                    row = [at.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
+                    for r in range(of.mr):
+                        factor = left.moved(u * walk.lhs_step + r * walk.between_rows).spread(of.vectors.type)
+                        for w in range(of.width):
+                            place = r * of.width + w
+                            totals[place] = product_forms.multiply_add(of.form, factor, row[w], totals[place])
+                return totals
+
+            return body
+
+        whole = of.steps
+        if of.has_rest:
+            whole = nest.subtract(whole, nest.remainder(whole, of.unroll))
+        sums = nest.loop(0, whole, of.unroll, steps(of.unroll), begin * of.mr)
+        return nest.loop(whole, of.steps, 1, steps(1), sums) if of.has_rest else sums
 
     if not of.form.is_small_float:
         return fast()
-    return _checked(of, t, slot, j, fast)
+    return _checked(of, walk, slot, fast)
 
 
 def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
-    """Ask for rows of the next panel of rhs, a few in each tile of this one, so that packing it finds them near."""
+    """Ask for rows of the next panel of rhs, a few in each tile of this one, so that packing it finds them near.
+
+    One line of each 64 bytes: what of a row is in a line more is the beginning of the panel behind.
+    """
     if not of.just_in_time or of.is_packed or of.b_labels[-1] != "n":
         return
     at = add(multiply(t, of.packed_steps), k)
-    row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
-    for w in range(0, of.nr, of.lanes):
-        where = of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=add(add(j, of.nr * of.chunk_panels), w))
-        nest.prefetch(of.b, where)
+    shift = of.tiles.bit_length() - 1
+    for u in range(0, of.unroll, 1 << shift):
+        row = arith.shrui(nest.index(add(at, u)), nest.index(shift))
+        for n in range(0, of.nr, LINE // element_bytes(of.source)):
+            column = add(add(j, of.nr * of.chunk_panels), n)
+            nest.prefetch(of.b, of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=column))
 
 
-def _places(of: Product, t: Index, slot: Index, j: Index) -> tuple[Callable[..., Index], int, Callable[..., Index]]:
-    """Where step k of a tile finds the first row of lhs, how far apart the rows are, and where it finds rhs."""
-    b_base, b_stride = multiply(slot, of.packed_steps * of.nr), of.nr
+@dataclass(frozen=True)
+class Walk:
+    """Where a tile finds its operands in what is packed: the first, and how many elements a step of k is."""
+
+    lhs: Index
+    lhs_step: int
+    between_rows: int
+    rhs: Index
+    rhs_step: int
+
+
+def _walk(of: Product, t: Index, packed_row: Index, slot: Index, j: Index) -> Walk:
+    rhs, rhs_step = multiply(slot, of.packed_steps * of.nr), of.nr
     if of.is_packed:
         panel, column = (op(nest.index(j), nest.index(PANEL)) for op in (arith.divui, arith.remui))
-        b_base, b_stride = add(multiply(add(multiply(panel, of.k), of.at_k), PANEL), column), PANEL
-    a_base, a_stride, between_rows = multiply(t, of.mr * of.a_stride), 1, of.a_stride
-    if of.a_labels[-1] != "k":
-        a_base, a_stride, between_rows = multiply(t, of.packed_steps * of.a_width), of.a_width, 1
-    return (
-        lambda k: add(a_base, multiply(k, a_stride)),
-        between_rows,
-        lambda k: add(b_base, multiply(k, b_stride)),
-    )
+        rhs, rhs_step = add(multiply(add(multiply(panel, of.k), of.at_k), PANEL), column), PANEL
+    if of.a_labels[-1] == "k":
+        return Walk(multiply(packed_row, of.a_stride), 1, of.a_stride, rhs, rhs_step)
+    return Walk(multiply(t, of.packed_steps * of.a_width), of.a_width, 1, rhs, rhs_step)
 
 
-def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
+def _checked(of: Product, walk: Walk, slot: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
     """Sums of bf16: by the instruction where it is exact, else row by row in f32."""
-    a_place, between_rows, b_place = _places(of, t, slot, j)
     exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
     count = of.mr * of.width
     branch = scf.IfOp(exact, [of.sums.type] * count, has_else=True)
@@ -141,8 +171,9 @@ def _checked(of: Product, t: Index, slot: Index, j: Index, fast: Callable[[], li
 
         def row(r: ir.Value) -> None:
             def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-                factor = Address.of(of.packed_a, [add(a_place(k), multiply(r, between_rows))]).spread(of.vectors.type)
-                right = Address.of(of.packed_b, [b_place(k)])
+                place = add(add(walk.lhs, multiply(k, walk.lhs_step)), multiply(r, walk.between_rows))
+                factor = Address.of(of.packed_a, [place]).spread(of.vectors.type)
+                right = Address.of(of.packed_b, [add(walk.rhs, multiply(k, walk.rhs_step))])
                 return [
                     product_forms.multiply_add_in_f32(
                         factor, right.moved(w * of.lanes).load(of.vectors.type), total, of.lanes
@@ -188,27 +219,39 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
     flags = [] if isinstance(of.first, bool) else [of.first]
     arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch), *flags]
+    if of.short:
+        arguments.append(nest.index(of.mr))
+    if not of.finishing:
+        of.finishing.append(_make_finishing(of, epilogue, arguments, partial=partial))
+    func.CallOp([], ir.FlatSymbolRefAttr.get(of.finishing[0]), arguments)
+
+
+def _make_finishing(of: Product, epilogue: Epilogue, arguments: list[ir.Value], *, partial: list[ir.Value]) -> str:
+    """The function's name; tiles of both heights call the one that the first of them made."""
     name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
     with ir.InsertionPoint(of.function):
-        rows = func.FuncOp(name, ([v.type for v in arguments], []), visibility="private")
-        rows.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        function = func.FuncOp(name, ([v.type for v in arguments], []), visibility="private")
+        function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
     inside = copy.copy(of)
-    block = rows.add_entry_block()
+    block = function.add_entry_block()
     new = iter(block.arguments)
     inside.tile_of_c = next(new)
     if partial:
         inside.c = next(new)
     moved = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
-    row, column, inside.at_batch = next(new), next(new), next(new)
+    i, j, inside.at_batch = next(new), next(new), next(new)
     inside.first = of.first if isinstance(of.first, bool) else next(new)
     with ir.InsertionPoint(block):
-        _rows(inside, moved, row, column)
+        _rows(inside, moved, i, j, next(new) if of.short else None)
         func.ReturnOp([])
-    func.CallOp([], ir.FlatSymbolRefAttr.get(name), arguments)
+    return name
 
 
-def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index) -> None:
-    """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns."""
+def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index | None = None) -> None:
+    """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns.
+
+    rows: of the tile, where its height is not known here.
+    """
     stored = Vectors(of.result, of.lanes)
 
     def row(r: ir.Value) -> None:
@@ -226,7 +269,8 @@ def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index) -> None:
 
         nest.once_or_loop(of.nr, of.lanes, part)
 
-    nest.loop(0, nest.minimum(of.mr, nest.subtract(of.m, i)) if of.m % of.mr else of.mr, 1, row)
+    count: Index = of.mr if rows is None else rows
+    nest.loop(0, nest.minimum(count, nest.subtract(of.m, i)) if of.cuts_rows else count, 1, row)
 
 
 def _as_result(of: Product, total: ir.Value) -> ir.Value:
