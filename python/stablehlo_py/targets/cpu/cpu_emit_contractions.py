@@ -167,7 +167,7 @@ class Product:
         self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
         block_bytes = self.packed_steps * form.bytes
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
-        self.just_in_time = self.tiles * self.mr * block_bytes <= FEW_BYTES
+        self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
         self.block_tiles = self.tiles if self.just_in_time else max(1, A_BYTES // (block_bytes * self.mr))
         room = NEAR_BYTES if self.just_in_time else B_BYTES
         self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
