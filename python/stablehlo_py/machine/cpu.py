@@ -21,6 +21,7 @@ class Cpu:
     l2: int = 1 << 20
     bf16_dot: bool = False  # vdpbf16ps
     int8_dot: bool = False  # vpdpbusd and vpdpwssd on whole registers
+    int16_pairs: bool = False  # vpmaddwd on whole registers, and an instruction that widens bytes
     masks: bool = False  # loads and stores of some lanes, for elements of every size
 
     def lanes(self, element_bytes: int) -> int:
@@ -38,8 +39,9 @@ def cpu_of(features: str) -> Cpu:
             32,
             bf16_dot="avx512bf16" in has,
             int8_dot="avx512vnni" in has,
+            int16_pairs="avx512bw" in has,
             masks="avx512bw" in has,
         )
     if "avx2" in has:
-        return Cpu(32, 16)
-    return Cpu(16, 32 if "neon" in has else 16)
+        return Cpu(32, 16, int16_pairs=True)
+    return Cpu(16, 32 if "neon" in has else 16, int16_pairs="sse4.2" in has)

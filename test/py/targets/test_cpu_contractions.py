@@ -11,6 +11,7 @@ import pytest
 import stablehlo_py
 from stablehlo_py.targets.cpu.cpu_emit_contractions import _tile_rows
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.machine_code import CodegenOptions
 
 AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"
 DTYPES = {
@@ -199,6 +200,22 @@ def test_bytes_at_their_extremes_are_exact() -> None:
         program(a.shape, b.shape, "contracting_dims = [1] x [0]", (20, 30), "i8", "i32"), cache=False
     )
     np.testing.assert_array_equal(executable(a, b)[0], np.full((20, 30), 1600 * 128 * 128, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "instruction"), [("x86-64", "mulps"), ("x86-64-v2", "pmaddwd"), ("x86-64-v3", "vpmaddwd")]
+)
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.skipif("+avx2" not in host()[1], reason="runs code for AVX2")
+def test_bytes_in_pairs(cpu: str, instruction: str, element: str) -> None:
+    """Two products of 16 bits at a time where there is an instruction for it, sums in f32 where not."""
+    options = stablehlo_py.Options(codegen=CodegenOptions(cpu=cpu))
+    for m, n, k in ((33, 47, 1101), (6, 16, 300), (40, 10, 2)):
+        a, b = operands(element, (m, k), (k, n))
+        text = program(a.shape, b.shape, "contracting_dims = [1] x [0]", (m, n), element, "i32")
+        executable = stablehlo_py.compile(text, cache=False, options=options)
+        np.testing.assert_array_equal(executable(a, b)[0], a.astype(np.int32) @ b.astype(np.int32))
+        assert m * n * k < 4096 or instruction in executable.as_text("asm")
 
 
 @pytest.mark.parametrize(

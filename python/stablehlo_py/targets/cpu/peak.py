@@ -12,7 +12,7 @@ from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets import machine_code
 from stablehlo_py.targets.cpu import codegen
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.product_forms import DOTS, Form, form_of
+from stablehlo_py.targets.cpu.product_forms import Form, form_of
 
 CHAINS = 12  # independent sums: more than latency times rate of any core so far, and they fit 16 registers
 STEPS = 200_000
@@ -50,17 +50,26 @@ def _multiply_adds(form: Form) -> str:
         sums = f"<{form.lanes} x {'float' if form.element == 'bf16' else 'i32'}>"
         part = "bfloat" if form.element == "bf16" else f"i{32 // form.group}"
         taken = f"<{form.lanes * form.group} x {part}>"
-        name = DOTS[form.element]
+        name = form.dot
     phis, steps, stores = [], [], []
     for c in range(CHAINS):
         phis.append(f"  %s{c} = phi {sums} [zeroinitializer, %0], [%n{c}, %loop]")
-        values = f"{taken} %x, {taken} %x, {sums} %s{c}" if form.group == 1 else f"{sums} %s{c}, {taken} %x, {taken} %x"
-        steps.append(f"  %n{c} = call {sums} @{name}({values})")
+        if form.group == 1:
+            steps.append(f"  %n{c} = call {sums} @{name}({taken} %x, {taken} %x, {sums} %s{c})")
+        elif form.adds:
+            steps.append(f"  %n{c} = call {sums} @{name}({sums} %s{c}, {taken} %x, {taken} %x)")
+        else:  # of the sum itself, so that the product is not one for all steps
+            steps += [
+                f"  %f{c} = bitcast {sums} %s{c} to {taken}",
+                f"  %p{c} = call {sums} @{name}({taken} %f{c}, {taken} %x)",
+                f"  %n{c} = add {sums} %s{c}, %p{c}",
+            ]
         stores.append(
-            f"  %p{c} = getelementptr i8, ptr %buffers, i64 {c * form.lanes * form.bytes}\n"
-            f"  store {sums} %n{c}, ptr %p{c}, align 4"
+            f"  %place{c} = getelementptr i8, ptr %buffers, i64 {c * form.lanes * form.bytes}\n"
+            f"  store {sums} %n{c}, ptr %place{c}, align 4"
         )
-    order = f"{taken}, {taken}, {sums}" if form.group == 1 else f"{sums}, {taken}, {taken}"
+    factors = f"{taken}, {taken}"
+    order = f"{factors}, {sums}" if form.group == 1 else f"{sums}, {factors}" if form.adds else factors
     lines = [
         f"declare {sums} @{name}({order})",
         f"define void @{machine_code.ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{",

@@ -6,6 +6,8 @@ A lane of a packed vector holds one or more neighbours along k, `group` of them:
     bf16            2   vdpbf16ps: acc = fma(a0, b0, fma(a1, b1, acc))    a1, b1 is the earlier pair, so k ascends
     ui8             2   vpdpwssd: acc += a0 * b0 + a1 * b1                on elements widened to 16 bits
     i8              4   vpdpbusd: acc += (a + 128) * b, four times        acc starts from -128 * (sum of b over k)
+    i8, ui8         2   vpmaddwd: acc += (a0 * b0 + a1 * b1)              without these two, on 16 bits: two instructions
+    i8, ui8         1   as f32, exact in blocks of k                      without that one
 
 vdpbf16ps rounds as a fused multiply-add does, but takes subnormal numbers for zeros. Nothing here is subnormal while the
 smallest elements of both sides multiply to at least 2**-112: the sums are multiples of that, 14 bits further down.
@@ -30,15 +32,22 @@ DOTS = {
     "ui8": "llvm.x86.avx512.vpdpwssd.512",
     "i8": "llvm.x86.avx512.vpdpbusd.512",
 }
+# Sums of two products of 16 bits, by the bytes of a vector; they do not add to what is there.
+PAIRS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 
 
 @dataclass(frozen=True)
 class Form:
-    """element: of the operands, by name; group: neighbours along k in a lane; lanes: of a vector of sums."""
+    """element: of the operands, by name; group: neighbours along k in a lane; lanes: of a vector of sums.
+
+    dot: LLVM's name of what multiplies such lanes, where it is no fma; adds: whether that adds to a sum as well.
+    """
 
     element: str
     group: int
     lanes: int
+    dot: str = ""
+    adds: bool = True
 
     @property
     def packed(self) -> ir.Type:
@@ -71,9 +80,11 @@ class Form:
 def form_of(element: str, cpu: Cpu, *, accumulates: bool) -> Form:
     """The form for operands of this element; `accumulates`: the sums start from what is in the result."""
     if element == "bf16" and cpu.bf16_dot and not accumulates:
-        return Form(element, 2, cpu.lanes(4))
+        return Form(element, 2, cpu.lanes(4), DOTS[element])
     if element in SMALL_INT_BLOCK_K and cpu.int8_dot:
-        return Form(element, 4 if element == "i8" else 2, cpu.lanes(4))
+        return Form(element, 4 if element == "i8" else 2, cpu.lanes(4), DOTS[element])
+    if element in SMALL_INT_BLOCK_K and cpu.int16_pairs:
+        return Form(element, 2, cpu.lanes(4), PAIRS[cpu.vector_bytes], adds=False)
     return Form(element, 1, cpu.lanes(8 if element == "f64" else 4))
 
 
@@ -86,8 +97,8 @@ def rows_to_lanes(form: Form, rows: list[ir.Value]) -> ir.Value:
         return widened(form, rows[0])
     if form.element == "bf16":
         return _lanes(form, _interleaved(rows[1], rows[0]))
-    if form.element == "ui8":
-        return _lanes(form, _interleaved(*[arith.extui(_vector(_integer(16), form.lanes), row) for row in rows]))
+    if form.group == 2:
+        return _lanes(form, _interleaved(*[_sixteen_bits(form, row) for row in rows]))
     return _lanes(form, _interleaved(_interleaved(rows[0], rows[2]), _interleaved(rows[1], rows[3])))
 
 
@@ -95,13 +106,18 @@ def run_to_lanes(form: Form, run: ir.Value) -> ir.Value:
     """A vector of neighbouring k, `group` times as long as a packed one, as a packed one."""
     if form.group == 1:
         return widened(form, run)
-    if form.element == "ui8":
-        run = arith.extui(_vector(_integer(16), 2 * form.lanes), run)
+    if form.group == 2 and form.element != "bf16":
+        run = _sixteen_bits(form, run)
     lanes = _lanes(form, run)
     if form.element != "bf16":
         return lanes
     sixteen = _splat(form, 16)
     return arith.ori(arith.shli(lanes, sixteen), arith.shrui(lanes, sixteen))
+
+
+def _sixteen_bits(form: Form, elements: ir.Value) -> ir.Value:
+    widen = arith.extsi if form.element == "i8" else arith.extui
+    return widen(_vector(_integer(16), ir.VectorType(elements.type).shape[0]), elements)
 
 
 def as_lhs(form: Form, lanes: ir.Value) -> ir.Value:
@@ -131,10 +147,12 @@ def multiply_add(form: Form, a: ir.Value, b: ir.Value, acc: ir.Value) -> ir.Valu
     """acc + the products of one packed vector of each side."""
     if form.group == 1:
         return vector.fma(a, b, acc)
-    element = ir.BF16Type.get() if form.element == "bf16" else _integer(16 if form.element == "ui8" else 8)
+    element = ir.BF16Type.get() if form.element == "bf16" else _integer(32 // form.group)
     ty = _vector(element, form.lanes * form.group)
-    operands = [acc, vector.bitcast(ty, a), vector.bitcast(ty, b)]
-    return call_intrinsic([acc.type], DOTS[form.element], operands).results[0]
+    factors = [vector.bitcast(ty, a), vector.bitcast(ty, b)]
+    if form.adds:
+        return call_intrinsic([acc.type], form.dot, [acc, *factors]).results[0]
+    return arith.addi(acc, call_intrinsic([acc.type], form.dot, factors).results[0])
 
 
 def multiply_add_in_f32(a: ir.Value, b: ir.Value, acc: ir.Value, lanes: int) -> ir.Value:
