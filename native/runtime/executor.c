@@ -43,7 +43,7 @@ static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
 static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
 static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
 
-int64_t shlo_runtime_version(void) { return 5; }
+int64_t shlo_runtime_version(void) { return 6; }
 
 /* One launch in parts. */
 typedef struct {
@@ -81,8 +81,28 @@ static int interrupted(const shlo_executor *executor, arena *arena) {
     return stop;
 }
 
+/* The integer of an index, within 0..limit. width: its bytes, negative when it is signed. */
+static int64_t index_at(const void *place, int64_t width, int64_t limit) {
+    int8_t i1;
+    int16_t i2;
+    int32_t i4;
+    int64_t value;
+    switch (width) {
+    case -1: memcpy(&i1, place, 1), value = i1; break;
+    case -2: memcpy(&i2, place, 2), value = i2; break;
+    case -4: memcpy(&i4, place, 4), value = i4; break;
+    case 1: memcpy(&i1, place, 1), value = (uint8_t)i1; break;
+    case 2: memcpy(&i2, place, 2), value = (uint16_t)i2; break;
+    case 4: memcpy(&i4, place, 4), value = (uint32_t)i4; break;
+    default:
+        memcpy(&value, place, 8);
+        if (width > 0 && value < 0) return limit; /* 2^63 or more */
+    }
+    return value < 0 ? 0 : value < limit ? value : limit;
+}
+
 static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *code, const int64_t *end) {
-    void *const *slots = arena->slots;
+    void **slots = arena->slots;
     while (code < end) {
         switch (code[0]) {
         case SHLO_LAUNCH:
@@ -107,6 +127,14 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             memset(slots[code[1]], (int)code[3], (size_t)code[2]);
             code += 4;
             break;
+        case SHLO_VIEW: {
+            char *at = (char *)slots[code[1]] + code[2];
+            const int64_t *index = code + 5, *own = index + 4 * code[3];
+            code = own + code[4];
+            for (; index < own; index += 4) at += index_at(slots[index[0]], index[1], index[2]) * index[3];
+            for (; own < code; ++own) slots[*own] = at;
+            break;
+        }
         case SHLO_WHILE: {
             const volatile uint8_t *predicate = slots[code[1]];
             const int64_t *condition = code + 4, *body = condition + code[2], *after = body + code[3];
@@ -158,7 +186,7 @@ static arena *new_arena(const shlo_executor *executor) {
         switch (executor->origins[2 * i]) {
         case SHLO_CONSTANT: made->slots[i] = executor->constants[value]; break;
         case SHLO_TEMPORARY: made->slots[i] = made->memory + value; break;
-        default: made->slots[i] = NULL; /* set at each call */
+        default: made->slots[i] = NULL; /* set at each call, or by a view */
         }
     }
     return made;

@@ -10,19 +10,22 @@
  *   FILL    target bytes value
  *   WHILE   predicate C B   C words of condition, B words of body; predicate is one byte, 0 ends the loop
  *   CASE    index N w1..wN  N branches of w1..wN words; index is an int32, out of range means the last branch
+ *   VIEW    source offset I N  I indices, each: slot width limit stride, then N slots. The slots point from now on to
+ *                           source + offset + the sum of clamp(0, index, limit) * stride; width: the bytes of the
+ *                           index, negative when it is signed
  *   HOST    number slot     host(number, slots + slot); anything but 0 ends the run with SHLO_HOST_FAILED
  *
  * A slot is a place in a table of pointers. Every launch has its pointers side by side, so that a kernel gets its run of
  * slots as it stands. What a slot points to is given once, by two words: SHLO_ARGUMENT, SHLO_RESULT or SHLO_CONSTANT
- * with its number, or SHLO_TEMPORARY with its offset in the arena.
+ * with its number, SHLO_TEMPORARY with its offset in the arena, or SHLO_SEEN when a VIEW sets it.
  */
 #ifndef STABLEHLO_RUNTIME_EXECUTOR_H
 #define STABLEHLO_RUNTIME_EXECUTOR_H
 
 #include <stdint.h>
 
-enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST, SHLO_SPLIT };
-enum { SHLO_ARGUMENT, SHLO_RESULT, SHLO_CONSTANT, SHLO_TEMPORARY };
+enum { SHLO_LAUNCH, SHLO_COPY, SHLO_FILL, SHLO_WHILE, SHLO_CASE, SHLO_HOST, SHLO_SPLIT, SHLO_VIEW };
+enum { SHLO_ARGUMENT, SHLO_RESULT, SHLO_CONSTANT, SHLO_TEMPORARY, SHLO_SEEN };
 enum { SHLO_OK, SHLO_NO_MEMORY, SHLO_HOST_FAILED, SHLO_INTERRUPTED };
 
 typedef void (*shlo_kernel)(void *const *buffers, int64_t begin, int64_t end);

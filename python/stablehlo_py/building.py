@@ -32,6 +32,7 @@ from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernel_reuse import reuse_pairs
 from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
+from stablehlo_py.transforms.memory_pieces import Piece, piece_of
 from stablehlo_py.transforms.specialize import open_program, specialize
 
 WHOLE = "kernels"  # the last stage that sees the whole program: behind it, each kernel goes its own way
@@ -102,16 +103,19 @@ def _build(module: ir.Module, making: Making) -> Parts:
     main, functions = _parts(module)
     rest = plan.after(WHOLE)
     kernels: dict[str, KernelInfo] = {}
+    pieces: dict[str, Piece] = {}
     with Objects(making.codegen, len(functions), thread_count(making.threads)) as objects:
         for function in functions:
             name = ir.StringAttr(function.attributes["sym_name"]).value
+            if (piece := piece_of(function)) is not None:
+                pieces[name] = piece
             kernels[name] = _make(function, rest, objects, making)
         making.lap("passes")
-        program = build_program(main, kernels)
+        program = build_program(main, kernels, pieces)
         making.lap("program")
         if sum(constant_bytes(constant).nbytes for constant in program.constants) > SMALL:
             forget_context(context)
-        made = dict(zip(kernels, objects.all(), strict=True))
+        made = dict(zip(kernels, objects.all(), strict=True))  # also of kernels that a view has taken the place of
     making.lap("codegen")
     return program, [made[kernel.name] for kernel in program.kernels]
 

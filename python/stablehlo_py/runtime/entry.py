@@ -12,7 +12,7 @@ import numpy as np
 
 from stablehlo_py.resources import native_library
 from stablehlo_py.runtime.executor import RUNTIME_VERSION, Executor, NativeExecutor
-from stablehlo_py.runtime.program import Case, Copy, Fill, Host, Launch, Program, While
+from stablehlo_py.runtime.program import Case, Copy, Fill, Host, Launch, Program, View, While
 
 QUICK = 20_000  # operations, some microseconds: less is not worth to let go of the interpreter's lock and take it again
 
@@ -43,6 +43,8 @@ def is_quick(program: Program) -> bool:
                 total += program.kernels[kernel].work or QUICK  # unknown
             case Copy(bytes=size) | Fill(bytes=size):
                 total += size // 16
+            case View():
+                total += 1
             case While() | Case() | Host():
                 return False
     return total < QUICK

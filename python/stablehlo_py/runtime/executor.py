@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 import threading
 import warnings
 import weakref
@@ -24,14 +25,16 @@ from stablehlo_py.runtime.program import (
     Copy,
     Fill,
     Host,
+    Index,
     Launch,
     Program,
+    View,
     While,
     constant_bytes,
     walk,
 )
 
-RUNTIME_VERSION = 5  # shlo_runtime_version of native/runtime/executor.c
+RUNTIME_VERSION = 6  # shlo_runtime_version of native/runtime/executor.c
 NO_MEMORY, HOST_FAILED = 1, 2  # 3: interrupted
 
 _word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__
@@ -198,6 +201,8 @@ class PythonExecutor(Executor):
                     ctypes.memmove(memory[target] + target_offset, memory[source] + source_offset, count)
                 case Fill(target, count, value):
                     ctypes.memset(memory[target], value, count)
+                case View(target, source, offset, indices):
+                    memory[target] = memory[source] + offset + sum(_place(index, memory) for index in indices)
                 case While(condition, predicate, body):
                     self._block(condition, memory)
                     while ctypes.c_uint8.from_address(memory[predicate]).value:
@@ -208,6 +213,12 @@ class PythonExecutor(Executor):
                     self._block(branches[chosen if 0 <= chosen < len(branches) else -1], memory)
                 case Host(_, inputs, outputs):
                     _call_host(self, command, [memory[buffer] for buffer in inputs + outputs])
+
+
+def _place(index: Index, memory: Sequence[int]) -> int:
+    """The bytes that an index adds to where a view begins."""
+    value = int.from_bytes(ctypes.string_at(memory[index.buffer], index.width), sys.byteorder, signed=index.signed)
+    return min(max(value, 0), index.limit) * index.stride
 
 
 def make_executor(

@@ -6,16 +6,17 @@ pieces serve all launches, as one after the other runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from stablehlo_py.runtime.parts import awake_parts_of, parts_of
 from stablehlo_py.runtime.plan import Plan
-from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, While, walk
+from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, View, While, walk
 
-LAUNCH, COPY, FILL, WHILE, CASE, HOST, SPLIT = range(7)
-ORIGINS = {"argument": 0, "result": 1, "constant": 2, "temporary": 3}
+LAUNCH, COPY, FILL, WHILE, CASE, HOST, SPLIT, VIEW = range(8)
+ORIGINS = {"argument": 0, "result": 1, "constant": 2, "temporary": 3, "view": 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,12 @@ class FlatProgram:
 def flatten(program: Program, plan: Plan, threads: int = 1) -> FlatProgram:
     """The words of a program whose launches run in at most `threads` parts."""
     flat = _Flat(program, plan, threads)
-    code = np.array(flat.block(program.commands), np.int64)
+    words = flat.block(program.commands)
+    if "view" in {buffer.kind for buffer in program.buffers}:
+        # a view comes before what reads it: which slots are its own is known when all have been given
+        flat = _Flat(program, plan, threads, flat.slots_of_views())
+        words = flat.block(program.commands)
+    code = np.array(words, np.int64)
     return FlatProgram(code, np.array(flat.origins, np.int64).reshape(-1, 2), arena_bytes(program, plan, threads))
 
 
@@ -60,8 +66,11 @@ def _aligned(size: int) -> int:
 
 
 class _Flat:
-    def __init__(self, program: Program, plan: Plan, threads: int) -> None:
+    def __init__(
+        self, program: Program, plan: Plan, threads: int, views: Mapping[int, Sequence[int]] | None = None
+    ) -> None:
         self.program, self.plan, self.threads = program, plan, threads
+        self.views = views or {}
         self.behind, self.piece = _aligned(plan.arena_bytes), _piece(program, threads)
         self.origins: list[tuple[int, int]] = []
         self.slots: dict[tuple[int, ...], int] = {}  # equal runs of buffers share their slots
@@ -91,7 +100,17 @@ class _Flat:
 
     def origin(self, buffer: int) -> tuple[int, int]:
         found = self.program.buffers[buffer]
+        if found.kind == "view":
+            return ORIGINS[found.kind], buffer
         return ORIGINS[found.kind], self.plan.offsets[buffer] if found.kind == "temporary" else found.index
+
+    def slots_of_views(self) -> dict[int, list[int]]:
+        """The slots of each view, by its buffer."""
+        found: dict[int, list[int]] = {}
+        for slot, (kind, number) in enumerate(self.origins):
+            if kind == ORIGINS["view"]:
+                found.setdefault(number, []).append(slot)
+        return found
 
     def block(self, commands: tuple[Command, ...]) -> list[int]:
         code: list[int] = []
@@ -108,6 +127,13 @@ class _Flat:
                     code += (COPY, self.slot(source), self.slot(target), count, source_offset, target_offset)
                 case Fill(target, count, value):
                     code += (FILL, self.slot(target), count, value)
+                case View(target, source, offset, indices):
+                    own = self.views.get(target, ())
+                    code += (VIEW, self.slot(source), offset, len(indices), len(own))
+                    for index in indices:
+                        width = -index.width if index.signed else index.width
+                        code += (self.slot(index.buffer), width, index.limit, index.stride)
+                    code += own
                 case Host(_, inputs, outputs):
                     code += (HOST, self.hosts, self.slot(*inputs, *outputs))
                     self.hosts += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stablehlo_py.runtime.host import title_of
 from stablehlo_py.runtime.plan import Plan, plan_memory
-from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, While
+from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, View, While
 
 
 def listing(program: Program, plan: Plan | None = None) -> str:
@@ -56,6 +56,10 @@ def _command(program: Program, command: Command) -> str:
             return f"{target_name}[{target_offset}:] = copy {count} bytes of {source_name}[{source_offset}:]"
         case Fill(target, count, value):
             return f"{_name(program, target)} = fill {count} bytes with {value}"
+        case View(target, source, offset, indices):
+            at = [str(offset)] if offset or not indices else []
+            at += [f"{_name(program, i.buffer)} * {i.stride}" for i in indices]
+            return f"{_name(program, target)} = view of {_name(program, source)} at {' + '.join(at)}"
         case While(_, predicate, _):
             return f"while {_name(program, predicate)}"
         case Case(index, _):
@@ -65,9 +69,9 @@ def _command(program: Program, command: Command) -> str:
 
 
 def _name(program: Program, buffer: int) -> str:
-    """Arguments, constants and results by their number, temporaries by their id: a0 c0 r0 t7."""
+    """Arguments, constants and results by their number, temporaries and views by their id: a0 c0 r0 t7 v8."""
     found = program.buffers[buffer]
-    return f"t{buffer}" if found.kind == "temporary" else f"{found.kind[0]}{found.index}"
+    return f"{found.kind[0]}{buffer if found.kind in ('temporary', 'view') else found.index}"
 
 
 def _names(program: Program, buffers: tuple[int, ...]) -> str:

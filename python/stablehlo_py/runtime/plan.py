@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Program, While, check_program, reads, writes
+from stablehlo_py.runtime.program import (
+    ALIGNMENT,
+    Case,
+    Command,
+    Program,
+    View,
+    While,
+    check_program,
+    reads,
+    sources,
+    writes,
+)
 
 
 class PlanError(Exception):
@@ -69,7 +80,7 @@ class _Walk:
     """Numbers the commands and stretches live ranges over loops."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program, self.sources = program, sources(program)
         self.first, self.last = [-1] * len(program.buffers), [-1] * len(program.buffers)
         self.position = 0
         self.loops: list[tuple[int, int, _Block]] = []
@@ -87,6 +98,11 @@ class _Walk:
                 self.loop(command, block)
                 continue
             read, written = reads(self.program, command), writes(self.program, command)
+            if isinstance(command, View):
+                read += tuple(b for b in (command.source,) if self.program.buffers[b].kind == "view")
+            else:
+                # what is written into a part leaves the rest: the whole is used
+                read += tuple(b for buffer in read + written for b in self.sources.get(buffer, ()))
             self.touch(read + written)
             block.read(read)
             block.write(written)
@@ -103,8 +119,9 @@ class _Walk:
         begin = self.position
         self.position += 1
         once = self.run(command.condition)
-        self.touch((command.predicate,))
-        once.read((command.predicate,))
+        predicate = (command.predicate, *self.sources.get(command.predicate, ()))
+        self.touch(predicate)
+        once.read(predicate)
         sure = set(once.defined)
         once.follow(self.run(command.body), surely=True)
         self.loops.append((begin, self.position, once))
@@ -184,7 +201,7 @@ def check_plan(program: Program, plan: Plan) -> None:
     check_program(program)
     liveness = analyse_liveness(program)
     for buffer in program.buffers:
-        if buffer.id in liveness.exposed and buffer.kind in ("temporary", "result") and buffer.bytes:
+        if buffer.id in liveness.exposed and buffer.kind in ("temporary", "result", "view") and buffer.bytes:
             raise PlanError(f"{buffer.kind} {buffer.id} is read before anything writes it")
         if buffer.kind == "result" and buffer.bytes and buffer.id not in liveness.defined:
             raise PlanError(f"result {buffer.index} is not written on every path")

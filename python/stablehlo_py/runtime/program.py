@@ -6,7 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 import ml_dtypes
@@ -16,10 +16,10 @@ from stablehlo_py.errors import BadInput
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
-MAGIC, VERSION = b"SHLOPROG", 3
+MAGIC, VERSION = b"SHLOPROG", 4
 
-Kind = Literal["argument", "constant", "temporary", "result"]
-KINDS = ("argument", "constant", "temporary", "result")
+Kind = Literal["argument", "constant", "temporary", "result", "view"]
+KINDS = ("argument", "constant", "temporary", "result", "view")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Buffer:
     """A piece of memory with a fixed size.
 
     id: its place in Program.buffers. index: the number of the argument, constant or result; 0 for a temporary.
-    Arguments and constants are never written. A result that equals an argument is a Copy.
+    Arguments and constants are never written. A result that equals an argument is a Copy. A view has no memory of its
+    own: one command View says, each time it runs, which part of another buffer it is from then on.
     """
 
     id: int
@@ -100,11 +101,38 @@ class Copy:
 
 @dataclass(frozen=True)
 class Fill:
-    """Set the first `bytes` bytes of a buffer to one byte value."""
+    """Set the first `bytes` bytes of a buffer to one byte value.
+
+    With no bytes it says that what the buffer holds so far means nothing: each byte is written before it is read.
+    """
 
     target: int
     bytes: int
     value: int = 0
+
+
+@dataclass(frozen=True)
+class Index:
+    """An integer in a buffer that says where a view begins: clamp(0, it, limit) * stride bytes from the offset.
+
+    width: bytes of the integer; signed: whether it may be negative.
+    """
+
+    buffer: int
+    width: int
+    signed: bool
+    limit: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class View:
+    """Let a buffer of the kind view be a part of `source`, at `offset` bytes and what the indices add."""
+
+    target: int
+    source: int
+    offset: int = 0
+    indices: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +161,7 @@ class Host:
     outputs: tuple[int, ...]
 
 
-Command = Launch | Copy | Fill | While | Case | Host
+Command = Launch | Copy | Fill | View | While | Case | Host
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +276,10 @@ def constant_bytes(constant: bytes | np.ndarray) -> np.ndarray:
 
 
 def reads(program: Program, command: Command) -> tuple[int, ...]:
-    """Buffers whose bytes a command uses before it writes; of While and Case only the predicate or index."""
+    """Buffers whose bytes a command uses before it writes; of While and Case only the predicate or index.
+
+    What a view is a part of counts where the view is read or written: see `sources`.
+    """
     match command:
         case Launch(kernel, buffers):
             return buffers[: program.kernels[kernel].inputs]
@@ -256,6 +287,8 @@ def reads(program: Program, command: Command) -> tuple[int, ...]:
             return (source,)
         case Fill():
             return ()
+        case View(indices=indices):
+            return tuple(index.buffer for index in indices)
         case While(_, predicate):
             return (predicate,)
         case Case(index):
@@ -269,7 +302,7 @@ def writes(program: Program, command: Command) -> tuple[int, ...]:
     match command:
         case Launch(kernel, buffers):
             return buffers[program.kernels[kernel].inputs :]
-        case Copy(_, target) | Fill(target):
+        case Copy(_, target) | Fill(target) | View(target):
             return (target,)
         case Host(_, _, outputs):
             return outputs
@@ -296,6 +329,15 @@ def walk(commands: tuple[Command, ...]) -> Iterator[Command]:
             yield from walk(block)
 
 
+def sources(program: Program) -> dict[int, tuple[int, ...]]:
+    """For each view the buffers that it is a part of: its source, the source of that where it is a view, and so on."""
+    found: dict[int, tuple[int, ...]] = {}
+    for command in walk(program.commands):
+        if isinstance(command, View):
+            found[command.target] = (command.source, *found.get(command.source, ()))
+    return found
+
+
 def check_program(program: Program) -> None:
     """Refuse a program that would touch memory outside its buffers or write what it must not; BadInput says where."""
     limits = {"argument": len(program.arguments), "constant": len(program.constants), "result": len(program.results)}
@@ -315,10 +357,14 @@ def check_program(program: Program) -> None:
         _require(buffer.bytes == held, where, f"has {buffer.bytes} bytes, its {buffer.kind} {held}")
     for donor in program.donors:
         _require(0 <= donor < len(program.arguments), "the program", f"donates argument {donor}, which is none")
-    _check_commands(program, program.commands, 0)
+    _check_commands(program, program.commands, 0, sources(program))
+    made = [command.target for command in walk(program.commands) if isinstance(command, View)]
+    _require(len(made) == len(set(made)), "the program", "makes a view in two places")
 
 
-def _check_commands(program: Program, commands: tuple[Command, ...], depth: int) -> None:
+def _check_commands(
+    program: Program, commands: tuple[Command, ...], depth: int, behind: dict[int, tuple[int, ...]]
+) -> None:
     _require(depth <= DEEPEST, "the program", f"nests more than {DEEPEST} While and Case")
     sizes = program.buffers
     for command in commands:
@@ -338,7 +384,11 @@ def _check_commands(program: Program, commands: tuple[Command, ...], depth: int)
         for buffer in (*read, *written):
             _require(0 <= buffer < len(sizes), where, f"uses buffer {buffer} of {len(sizes)}")
         for buffer in written:
-            _require(sizes[buffer].kind not in ("argument", "constant"), where, f"writes {sizes[buffer].kind} {buffer}")
+            if isinstance(command, View):
+                _check_view(program, command)
+                continue
+            for one in (buffer, *behind.get(buffer, ())):
+                _require(sizes[one].kind not in ("argument", "constant"), where, f"writes {sizes[one].kind} {one}")
         if isinstance(command, Copy):
             for buffer, offset in ((command.source, command.source_offset), (command.target, command.target_offset)):
                 inside = min(offset, command.bytes) >= 0 and offset + command.bytes <= sizes[buffer].bytes
@@ -352,7 +402,19 @@ def _check_commands(program: Program, commands: tuple[Command, ...], depth: int)
             _require(sizes[command.index].bytes >= 4, where, "has an index of less than 4 bytes")
             _require(len(command.branches) > 0, where, "has no branch")
         for block in blocks(command):
-            _check_commands(program, block, depth + 1)
+            _check_commands(program, block, depth + 1, behind)
+
+
+def _check_view(program: Program, view: View) -> None:
+    sizes = program.buffers
+    _require(0 <= view.source < len(sizes), "View", f"is of buffer {view.source} of {len(sizes)}")
+    _require(sizes[view.target].kind == "view", "View", f"makes {sizes[view.target].kind} {view.target}")
+    _require(min((view.offset, *(min(i.limit, i.stride) for i in view.indices))) >= 0, "View", "counts backwards")
+    for index in view.indices:
+        _require(index.width in (1, 2, 4, 8), "View", f"has an index of {index.width} bytes")
+        _require(sizes[index.buffer].bytes >= index.width, "View", f"has an index outside buffer {index.buffer}")
+    end = view.offset + sum(i.limit * i.stride for i in view.indices) + sizes[view.target].bytes
+    _require(end <= sizes[view.source].bytes, "View", f"of {end} bytes is outside buffer {view.source}")
 
 
 def _require(holds: bool, where: str, message: str) -> None:
@@ -382,6 +444,8 @@ def _commands_to(commands: tuple[Command, ...]) -> list[list[Any]]:  # JSON: any
                 rows.append(["copy", source, target, count, source_offset, target_offset])
             case Fill(target, count, value):
                 rows.append(["fill", target, count, value])
+            case View(target, source, offset, indices):
+                rows.append(["view", target, source, offset, [list(astuple(index)) for index in indices]])
             case Host(call, inputs, outputs):
                 rows.append(["host", call, list(inputs), list(outputs)])
     return rows
@@ -401,6 +465,8 @@ def _commands_from(rows: list[list[Any]]) -> tuple[Command, ...]:  # JSON: any v
                 commands.append(Copy(*fields))
             case ["fill", *fields]:
                 commands.append(Fill(*fields))
+            case ["view", target, source, offset, indices]:
+                commands.append(View(target, source, offset, tuple(Index(*fields) for fields in indices)))
             case ["host", call, inputs, outputs]:
                 commands.append(Host(call, tuple(inputs), tuple(outputs)))
             case _:

@@ -3,7 +3,8 @@
 Values become buffers, calls become launches, custom calls become host calls, a reshape is its operand's buffer under
 another name. A while keeps its carried values in buffers of their own; what the body computes for the next step goes
 there directly where nothing reads the old value any more, else through a copy at the end of the step. An update in
-place takes its operand's buffer when that is dead afterwards.
+place takes its operand's buffer when that is dead afterwards. A slice without gaps is a view of where it lies, as long
+as nobody changes that; what becomes such a slice of another value is made there.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from stablehlo_py.runtime.program import (
     Command,
     Copy,
     Host,
+    Index,
     Kernel,
     Kind,
     Launch,
     Program,
+    View,
     While,
 )
 from stablehlo_py.transforms.grouping import ALIASES
+from stablehlo_py.transforms.memory_pieces import Piece
 
 _MOST_DIMENSIONS = 64  # of an array of NumPy 2
 
@@ -64,9 +68,14 @@ class KernelInfo:
         return KernelInfo(tuple(fields.pop("scratch")), in_place, reuse, **fields)
 
 
-def build_program(main: ir.Operation, kernels: Mapping[str, KernelInfo]) -> Program:
-    """The Program of a function that holds calls, control flow, constants and aliases only."""
-    return _Builder(kernels).program(main)
+def build_program(
+    main: ir.Operation, kernels: Mapping[str, KernelInfo], pieces: Mapping[str, Piece] | None = None
+) -> Program:
+    """The Program of a function that holds calls, control flow, constants and aliases only.
+
+    pieces: what kernels move, where the target can do with a view instead.
+    """
+    return _Builder(kernels, pieces or {}).program(main)
 
 
 @dataclass
@@ -75,7 +84,8 @@ class _Scope:
 
     left: how often each value is still read in this block, regions included. own: buffers that this block may
     overwrite once their value is dead. wanted: the buffer in which a value should end up. tenants: the latest value in
-    each buffer. fresh: buffers that the op which is being translated leaves a result in.
+    each buffer. fresh: buffers that the op which is being translated leaves a result in. into: for a value that is only
+    made to be put into another one, the call that does so.
     """
 
     left: Counter[ir.Value]
@@ -83,12 +93,13 @@ class _Scope:
     wanted: dict[ir.Value, int] = field(default_factory=dict)
     tenants: dict[int, ir.Value] = field(default_factory=dict)
     fresh: set[int] = field(default_factory=set)
+    into: dict[ir.Value, ir.Operation] = field(default_factory=dict)
     commands: list[Command] = field(default_factory=list)
 
 
 class _Builder:
-    def __init__(self, kernels: Mapping[str, KernelInfo]) -> None:
-        self.infos = kernels
+    def __init__(self, kernels: Mapping[str, KernelInfo], pieces: Mapping[str, Piece]) -> None:
+        self.infos, self.pieces = kernels, pieces
         self.numbers: dict[str, int] = {}
         self.kernels: list[Kernel] = []
         self.buffers: list[Buffer] = []
@@ -96,6 +107,7 @@ class _Builder:
         self.host_calls: dict[str, int] = {}  # custom call, as JSON -> its number
         self.where: dict[ir.Value, int] = {}  # value -> buffer
         self.roots: dict[ir.Value, ir.Value] = {}  # value -> the value whose buffer it shares
+        self.lies_in: dict[ir.Value, ir.Value] = {}  # value that is a view -> the value that it is a part of
 
     def program(self, main: ir.Operation) -> Program:
         block = main.regions[0].blocks[0]
@@ -138,9 +150,21 @@ class _Builder:
             if op.name in ALIASES:
                 for result, operand in zip(op.results, op.operands, strict=True):
                     self.roots[result] = self.root(operand)
-        scope = _Scope(self.count_uses([*operations, terminator]), own=set(tenants or ()), tenants=tenants or {})
         outputs = [self.root(v) for v in terminator.operands]
+        steps = [op for op in operations if op.name not in ALIASES]
+        reads = [self.uses_of(op) for op in steps]
+        self.find_views(steps, reads, outputs, tenants or {})
+        left = sum(map(self.with_sources, [*reads, Counter(outputs)]), Counter())
+        scope = _Scope(left, own=set(tenants or ()), tenants=tenants or {})
         made_here = {r for op in operations for r in op.results}
+        for op in steps:
+            piece = self.piece(op)
+            if (
+                piece is not None
+                and piece.update is not None
+                and left[update := self.root(op.operands[piece.update])] == 1
+            ):
+                scope.into[update] = op
         for value, target in zip(outputs, targets, strict=True):
             if value in made_here:
                 scope.wanted.setdefault(value, target)
@@ -152,12 +176,57 @@ class _Builder:
         self.deliver(outputs, targets, scope)
         return scope.commands
 
-    def count_uses(self, operations: Sequence[ir.Operation]) -> Counter[ir.Value]:
-        uses: Counter[ir.Value] = Counter()
-        for op in operations:
-            if op.name not in ALIASES:
-                uses.update(self.uses_of(op))
-        return uses
+    def piece(self, op: ir.Operation) -> Piece | None:
+        """What a call moves, where a view can do that."""
+        return self.pieces.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value) if op.name == "func.call" else None
+
+    def find_views(
+        self,
+        steps: Sequence[ir.Operation],
+        reads: Sequence[Counter[ir.Value]],
+        outputs: Sequence[ir.Value],
+        tenants: Mapping[int, ir.Value],
+    ) -> None:
+        """Find the slices of a block that can be views: of values that stay as they are until the slice was last read."""
+        changes: dict[ir.Value, int] = {}  # where a value's buffer may first be given to another one
+        made_at = {result: i for i, op in enumerate(steps) for result in op.results}
+        for i, op in enumerate(steps):
+            for value in self.changed_by(op):
+                changes.setdefault(value, i)
+        for value, following in zip(tenants.values(), outputs, strict=False):
+            if following in made_at:
+                changes[value] = min(changes.get(value, len(steps)), made_at[following])
+        last: dict[ir.Value, int] = {}
+        for i, read in enumerate(reads):
+            last.update(dict.fromkeys(read, i))
+        last.update(dict.fromkeys(outputs, len(steps)))
+        for op in reversed(steps):  # what is cut from a slice before the slice itself
+            piece = self.piece(op)
+            if piece is None or piece.update is not None or op.results[0] in outputs:
+                continue
+            source = self.root(op.operands[0])
+            until = last.get(op.results[0], 0)
+            if until < changes.get(source, len(steps) + 1):
+                self.lies_in[op.results[0]] = source
+                last[source] = max(last[source], until)
+
+    def changed_by(self, op: ir.Operation) -> list[ir.Value]:
+        """The operands whose buffers an op may take for its results."""
+        if op.name == "stablehlo.while":
+            return [self.root(v) for v in op.operands]
+        if op.name != "func.call":
+            return []
+        info = self.infos[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        return [self.root(op.operands[i]) for i in {operand for operand, _ in (*info.in_place, *info.reuse)}]
+
+    def with_sources(self, uses: Counter[ir.Value]) -> Counter[ir.Value]:
+        """Uses of views are uses of what they are views of."""
+        found = Counter(uses)
+        for value, count in uses.items():
+            while value in self.lies_in:
+                value = self.lies_in[value]
+                found[value] += count
+        return found
 
     def uses_of(self, op: ir.Operation) -> Counter[ir.Value]:
         """How often an op reads each value, its regions included; aliases count where they are read."""
@@ -188,9 +257,12 @@ class _Builder:
         if op.name == "stablehlo.constant":
             self.where[op.results[0]] = self.constant(op)
             return
-        uses = self.uses_of(op)
+        uses = self.with_sources(self.uses_of(op))
         scope.fresh.clear()
-        if op.name == "func.call":
+        if op.name == "func.call" and (op.results[0] in self.lies_in or op.results[0] in self.where):
+            if op.results[0] in self.lies_in:
+                self.where[op.results[0]] = self.view(op, self.where[self.root(op.operands[0])], scope)
+        elif op.name == "func.call":
             self.launch(op, scope, uses)
         elif op.name == "stablehlo.custom_call":
             self.host(op, scope)
@@ -217,6 +289,34 @@ class _Builder:
             buffer = idle[0] if idle else self.buffer(tensor_type(value.type).bytes)
         self.place(value, buffer, scope)
         return buffer
+
+    def view(self, op: ir.Operation, source: int, scope: _Scope) -> int:
+        """A new view of the piece that a call would move."""
+        piece = self.piece(op)
+        assert piece is not None
+        made = self.buffer(piece.bytes, "view")
+        indices = (
+            Index(self.where[self.root(op.operands[i.operand])], i.width, i.signed, i.limit, i.stride)
+            for i in piece.indices
+        )
+        scope.commands.append(View(made, source, piece.offset, tuple(indices)))
+        return made
+
+    def place_inside(self, value: ir.Value, op: ir.Operation, scope: _Scope, uses: Counter[ir.Value]) -> int | None:
+        """A view of the place in another value where this one is to go, if it can be made there; None if not."""
+        call = scope.into.get(value)
+        if call is None or value in scope.wanted:
+            return None
+        piece, whole = self.piece(call), self.root(call.operands[0])
+        assert piece is not None
+        moved_by = [self.root(call.operands[i.operand]) for i in piece.indices]
+        if any(v not in self.where for v in (whole, *moved_by)) or whole in uses:
+            return None
+        if self.where[whole] not in scope.own or scope.left[whole] != 1 or self.where[whole] in scope.fresh:
+            return None
+        self.place(call.results[0], self.where[whole], scope)
+        self.where[value] = self.view(call, self.where[whole], scope)
+        return self.where[value]
 
     def reusable(
         self, op: ir.Operation, info: KernelInfo, result: int, scope: _Scope, uses: Counter[ir.Value]
@@ -251,7 +351,8 @@ class _Builder:
             operand = updates.get(i)
             if operand is None:
                 reused = self.reusable(op, info, i, scope, uses)
-                outputs.append(self.target(result, scope, reused))
+                inside = self.place_inside(result, op, scope, uses)
+                outputs.append(self.target(result, scope, reused) if inside is None else inside)
                 continue
             value, source = self.root(op.operands[operand]), inputs[operand]
             if self.may_overwrite(value, scope, uses):

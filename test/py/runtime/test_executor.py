@@ -22,8 +22,10 @@ from stablehlo_py.runtime.program import (
     Copy,
     Fill,
     Host,
+    Index,
     Launch,
     Program,
+    View,
     While,
 )
 
@@ -75,6 +77,70 @@ def test_copy_and_fill_with_offsets(kind):
     commands = [Fill(1, 16, 255), Copy(0, 1, 8, source_offset=4, target_offset=8), Copy(1, 1, 8, 8, 4)]
     result = run(program(buffers, commands), kind, np.array([1, 2, 3, 4], np.int32))[0]
     np.testing.assert_array_equal(result, [-1, 2, 3, 3])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "index", [np.int8(-3), np.uint8(1), np.int16(2), np.uint32(2**31), np.int64(-1), np.uint64(2**63)]
+)
+def test_view_at_an_index(kind, index):
+    """The index counts from 0 to 2, whatever it is; what is read and what is written lie there."""
+    width, signed = index.itemsize, index.dtype.kind == "i"
+    at = min(max(int(index), 0), 2)
+    buffers = [
+        Buffer(0, 16, "argument"),
+        Buffer(1, 16, "result"),
+        Buffer(2, width, "constant"),
+        Buffer(3, 8, "view"),
+        Buffer(4, 4, "view"),
+        Buffer(5, 8, "view"),
+    ]
+    commands = [
+        Fill(1, 16, 0),
+        View(3, 0, 0, (Index(2, width, signed, 2, 4),)),
+        View(4, 3, 4),
+        View(5, 1, 0, (Index(2, width, signed, 2, 4),)),
+        Copy(4, 5, 4, target_offset=4),
+        Launch(0, (3, 3, 5), 0, 1),
+    ]
+    made = program(buffers, commands, constants=(np.array(index),))
+    result = run(made, kind, np.array([1, 2, 3, 4], np.int32))[0]
+    wanted = np.zeros(4, np.int32)
+    wanted[at : at + 2] = 2 * (at + 1), at + 2
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize(
+    ("commands", "message"),
+    [
+        ([View(2, 0, 12)], "View of 20 bytes is outside buffer 0"),
+        ([View(2, 0, 0, (Index(0, 4, True, 3, 4),))], "View of 20 bytes is outside buffer 0"),
+        ([View(2, 0, -1)], "View counts backwards"),
+        ([View(1, 0)], "View makes result 1"),
+        ([View(2, 0), View(2, 0)], "makes a view in two places"),
+        ([View(2, 0, 0, (Index(0, 3, True, 1, 1),))], "an index of 3 bytes"),
+        ([View(2, 0), Fill(2, 4)], "Fill writes argument 0"),
+    ],
+)
+def test_unsound_views_are_refused(commands, message):
+    buffers = [Buffer(0, 16, "argument"), Buffer(1, 16, "result"), Buffer(2, 8, "view")]
+    with pytest.raises(BadInput, match=message):
+        executor(program(buffers, [*commands, Copy(0, 1, 16)]), "python")
+
+
+def test_a_view_is_made_before_it_is_read():
+    buffers = [Buffer(0, 16, "argument"), Buffer(1, 16, "result"), Buffer(2, 16, "view")]
+    with pytest.raises(PlanError, match="view 2 is read before"):
+        executor(program(buffers, [Copy(2, 1, 16), View(2, 0)]), "python")
+
+
+def test_what_a_view_lies_in_lives_as_long():
+    """A temporary that only a view still reads keeps its place."""
+    buffers = [Buffer(0, 16, "argument"), Buffer(1, 16, "result"), *(Buffer(i, 16, "temporary") for i in (2, 3))]
+    buffers.append(Buffer(4, 16, "view"))
+    commands = [Copy(0, 2, 16), View(4, 2), Fill(3, 16, 1), Launch(0, (3, 4, 1), 0, 4)]
+    result = run(program(buffers, commands), "python", np.array([1, 2, 3, 4], np.int32))[0]
+    np.testing.assert_array_equal(result, np.array([1, 2, 3, 4]) + 0x01010101)
 
 
 def counted_loop(times: int, inner: int | None = None) -> Program:

@@ -16,9 +16,11 @@ from stablehlo_py.runtime.program import (
     Copy,
     Fill,
     Host,
+    Index,
     Kernel,
     Launch,
     Program,
+    View,
     While,
 )
 
@@ -50,6 +52,15 @@ def test_round_trip():
     assert again.kernels == program.kernels and again.donors == (0,)
     assert bytes(again.constants[1]) == b"abc"
     assert Program.from_json(program.to_json(), program.constants) == program
+
+
+def test_views_round_trip():
+    buffers = (Buffer(0, 16, "argument"), Buffer(1, 16, "result"), Buffer(2, 8, "view"))
+    commands = (View(2, 0, 4, (Index(0, 4, True, 1, 4),)), Copy(2, 1, 8), Fill(1, 16))
+    program = Program(buffers, commands, (), (), (WORDS,), (WORDS,))
+    again = Program.from_bytes(program.to_bytes())
+    assert again == program and again.commands == commands
+    assert "v2 = view of a0 at 4 + a0 * 4\n" in program.as_text()
 
 
 def test_other_constants_make_another_program():

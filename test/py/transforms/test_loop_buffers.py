@@ -112,3 +112,112 @@ def test_loops_in_loops_and_branches() -> None:
         return x, (x * 2, x)
 
     check(lambda x, ys: lax.scan(outer, x, ys), numbers(33), numbers(STEPS, 33, seed=1))
+
+
+def test_a_slice_of_what_does_not_change_is_not_copied() -> None:
+    """A step reads its row where it lies and writes its result where it belongs."""
+    listing = check(lambda x: lax.map(lambda row: jnp.sin(row) * 2, x), numbers(STEPS, 37))
+    body = body_of(listing)
+    assert sum("= view of" in line for line in body) == 2
+    assert not any("dynamic" in line or "copy" in line for line in body)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrences(reverse: bool) -> None:
+    """What a step makes is carried and put into the result."""
+
+    def step(h: Any, x: Any) -> Any:  # tracers
+        h = jnp.tanh(x @ h * 0.2)
+        return h, (h, h * 2)
+
+    xs = numbers(STEPS, 5, 5)
+    listing = check(lambda xs, h: lax.scan(step, h, xs, reverse=reverse), xs, numbers(5, 5))
+    assert any("= view of a0" in line for line in body_of(listing))
+
+
+def test_slices_of_what_is_updated() -> None:
+    """Read before, after and by the update itself; of the row that is written, of the one before, of both."""
+    xs = numbers(STEPS + 2, 65)
+
+    def before(i: Any, x: Any) -> Any:  # tracers
+        return x.at[i].set(jnp.sin(x[i]))
+
+    def after(i: Any, x: Any) -> Any:
+        row = x[i + 1]
+        x = x.at[i + 1].set(jnp.sin(row))
+        return x.at[i].set(row + x[i + 1])
+
+    def shift(i: Any, x: Any) -> Any:
+        return x.at[i].set(x[i + 1])
+
+    def overlapping(i: Any, x: Any) -> Any:
+        return lax.dynamic_update_slice(x, lax.dynamic_slice(x, (i, 0), (2, 65)), (i + 1, 0))
+
+    def both(i: Any, x: Any) -> Any:
+        a, b = x[i], x[i + 1]
+        x = x.at[i].set(b)
+        return x.at[i + 1].set(a * 0.5)
+
+    def whole(i: Any, x: Any) -> Any:
+        row = x[i]
+        return x * 0.9 + row * 0.1 + x[i]
+
+    def kept(i: Any, x: Any) -> Any:
+        row = x[i]
+        x = x[::-1] * 0.5
+        return x.at[i].add(row)
+
+    for step in (before, after, shift, overlapping, both, whole, kept):
+        check(lambda x, step=step: lax.fori_loop(0, STEPS, step, x), xs)
+
+
+def test_slices_of_slices_and_without_loops() -> None:
+    def f(x: Any, i: Any, j: Any) -> Any:  # tracers
+        plane = lax.dynamic_index_in_dim(x, i, 0, keepdims=False)
+        row = lax.dynamic_index_in_dim(plane, j, 0, keepdims=False)
+        part = lax.dynamic_slice(row, (j,), (64,))
+        return plane @ plane.T, jnp.sort(row), jnp.cumsum(part), x[1:3].reshape(2, -1) @ x[2].reshape(-1)
+
+    x = numbers(4, 8, 96)
+    for i, j in ((0, 0), (3, 7), (-1, -2), (99, 99), (-99, 40)):
+        check(f, x, np.int32(i), np.int32(j))
+    check(f, x, np.uint8(3), np.int16(5))
+
+
+def test_views_in_loops_in_loops() -> None:
+    """The outer loop's row is read by all steps of the inner one, which changes what it carries."""
+
+    def outer(c: Any, x: Any) -> Any:  # tracers
+        def inner(i: Any, y: Any) -> Any:
+            return y.at[i % 8].set(y[(i + 1) % 8] * 0.5 + x[i % 8])
+
+        y = lax.fori_loop(0, STEPS, inner, c)
+        return y + x, y[:3]
+
+    check(lambda c, xs: lax.scan(outer, c, xs), numbers(8, 33), numbers(STEPS, 8, 33, seed=1))
+
+
+def test_views_in_branches() -> None:
+    def step(c: Any, i: Any) -> Any:  # tracers
+        c = lax.switch(i % 3, [lambda c: c.at[i].set(c[i + 1]), lambda c: c * 0.5 + c[i], lambda c: c], c)
+        return c, lax.cond(i % 2 == 0, lambda c: c[i] * 2, lambda c: c[0], c)
+
+    check(lambda c: lax.scan(step, c, jnp.arange(STEPS)), numbers(STEPS + 1, 65))
+
+
+def test_caches_of_keys_are_updated_in_place() -> None:
+    """A cache that is written and then read whole: neither copied nor kept twice."""
+
+    def step(i: Any, state: Any) -> Any:  # tracers
+        x, cache = state
+        cache = lax.dynamic_update_slice(cache, x[None] * 0.5, (i, 0))
+        return jnp.tanh(jax.nn.softmax(cache @ x) @ cache), cache
+
+    listing = check(lambda x, c: lax.fori_loop(0, STEPS, step, (x, c)), numbers(40), numbers(STEPS, 40, seed=1))
+    assert not any(f"copy {STEPS * 160} bytes" in line for line in body_of(listing))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.complex64, np.bool_, np.uint16])
+def test_rows_of_any_type(dtype: Any) -> None:  # a numpy type
+    xs = (numbers(STEPS, 7) * 4).astype(dtype)
+    check(lambda xs: lax.map(lambda x: jnp.where(x == 0, x, x[::-1]), xs), xs)
