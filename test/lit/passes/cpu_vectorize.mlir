@@ -425,3 +425,30 @@ func.func @gather(%x: memref<100xindex>, %y: memref<100xf32>, %z: memref<100xf32
   }
   return
 }
+
+// -----
+
+// A sum of more than the last cache holds reads at two places, here 2048 elements apart, and asks for nothing ahead.
+// AVX2-LABEL: func.func @far_rows
+// AVX2: scf.for
+// AVX2: %[[P:.*]]:4 = scf.for {{.*}} to %c2048 step %c16
+// AVX2-NOT: prefetch
+// AVX2: llvm.getelementptr {{.*}}[2048]
+// AVX2: scf.yield
+// AVX2-NOT: scf.for
+// AVX2: return
+func.func @far_rows(%x: memref<4096x4096xf32>, %y: memref<4096xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4096 = arith.constant 4096 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c4096 step %c1 {
+    %s = scf.for %j = %c0 to %c4096 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%i, %j] : memref<4096x4096xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    memref.store %s, %y[%i] : memref<4096xf32>
+  }
+  return
+}

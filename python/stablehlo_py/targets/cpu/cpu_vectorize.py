@@ -37,6 +37,7 @@ from stablehlo_py.targets.cpu.vector_plan import (
     rows_ahead,
     rows_around,
     stores_past,
+    streams_of,
     unroll_of,
     vectors_wanted,
     written_past_caches,
@@ -117,14 +118,16 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
     for loop in loops:
         lanes, rows, is_cut = lanes_of(loop, cpu), rows_around(loop), loop.variable in cut
         steps = cut.get(loop.variable, trip_count(loop.op))
+        runs = 1 if rows else streams_of(loop, lanes, is_cut=is_cut)
         most = 1 if rows else vectors_wanted(loop, cpu)  # ROWS of them are many
-        plan = Plan(loop, lanes, unroll_of(loop, steps, lanes, most, is_cut=is_cut), steps, is_cut=is_cut)
+        unroll = most * runs if runs > 1 else unroll_of(loop, steps, lanes, most, is_cut=is_cut)
+        plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs)
         if rows is not None:
             plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable))
-        elif is_cut or constant(loop.op.operands[0]) == 0:
-            plan = replace(plan, past=stores_past(loop, lanes, past), ahead=ahead)
         else:
-            plan = replace(plan, ahead=ahead)
+            in_line = is_cut or constant(loop.op.operands[0]) == 0
+            stores = stores_past(loop, lanes, past) if in_line else ()
+            plan = replace(plan, past=stores, ahead=ahead if runs == 1 else None)  # several have memory busy already
         plans.append(plan)
     return plans
 

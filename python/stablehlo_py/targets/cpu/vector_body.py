@@ -23,12 +23,12 @@ from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 @dataclass
 class Now:
-    """One vector while its ops are written. values: by slot; place: the step of its first lane; first: vectors before it."""
+    """One vector while its ops are written. values: by slot; place: the step of its first lane; behind: steps before it."""
 
     values: list[ir.Value | None]
     place: int | ir.Value
     here: Sequence[Address]  # of all accesses, at the first vector of the step
-    first: int
+    behind: int
     mask: ir.Value | None
     row: int = 0
     is_last_row: bool = True
@@ -85,13 +85,13 @@ class Body:
         self,
         place: int | ir.Value,
         here: Sequence[Address],
-        first: int,
+        behind: int,
         carried: Sequence[ir.Value],
         mask: ir.Value | None = None,
     ) -> list[ir.Value]:
-        """The ops for `lanes` elements, `first` vectors behind `place`; the partial results after them."""
-        at = nest.add(place, first * self.plan.lanes) if self._numbers else place
-        now = Now(list(self._values), at, here, first, mask)
+        """The ops for `lanes` elements, so many `behind` place; the partial results after them."""
+        at = nest.add(place, behind) if self._numbers else place
+        now = Now(list(self._values), at, here, behind, mask)
         for slot, value in zip(self._carried, carried, strict=True):
             now.values[slot] = value
         for now.row in range(self.count):
@@ -151,9 +151,9 @@ class Body:
             if stored is not None and now.values[stored] is not None:
                 now.values[slot] = now.values[stored]
                 return
-            here = now.here[access].moved(now.first * self.plan.lanes + now.row * by_row)
+            here = now.here[access].moved(now.behind + now.row * by_row)
             lanes = here.load(ty, now.mask)
-            if ahead is not None and now.first * self.plan.lanes * size % LINE == 0:
+            if ahead is not None and now.behind * size % LINE == 0:
                 here.prefetch(ahead)
             now.values[slot] = order.keys_of(lanes) if order else lanes
 
@@ -173,7 +173,7 @@ class Body:
                 assert stored is not None
                 now.values[stored] = lanes
                 return
-            here = now.here[access].moved(now.first * self.plan.lanes)
+            here = now.here[access].moved(now.behind)
             here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=self.is_streaming and is_past)
 
         return do

@@ -93,6 +93,8 @@ class _Loops:
 
     def _main(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value]) -> list[ir.Value]:
         most = self.plan.unroll
+        if self.plan.streams > 1:
+            return self._over(low, nest.add(low, self.plan.run), starts, most)
         if not self.body.past:
             return self._over(low, end, starts, most)
         # where the buffers are aligned for it, as those of the runtime are
@@ -109,14 +111,14 @@ class _Loops:
 
     def _over(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value], count: int) -> list[ir.Value]:
         """Whole vectors from low to end, `count` a step: a loop, where there is more than one step of them."""
-        by = self.plan.lanes * count
+        by = self.plan.lanes * count // self.plan.streams
         if isinstance(low, int) and isinstance(end, int) and end - low <= by:
             return self._step(low, starts, count) if end > low else starts
         return nest.loop(low, end, by, lambda place, *carried: self._step(place, carried, count), starts)
 
     def _step(self, place: int | ir.Value, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
         here = self.body.addresses_at(place)
-        after = [self.body.write(place, here, u, carried[u::count]) for u in range(count)]
+        after = [self.body.write(place, here, self.plan.behind(u), carried[u::count]) for u in range(count)]
         return [after[u][k] for k in range(len(self.body.reductions)) for u in range(count)]
 
     def _masked_rest(self, low: int | ir.Value, high: int | ir.Value, partial: list[ir.Value]) -> list[ir.Value]:

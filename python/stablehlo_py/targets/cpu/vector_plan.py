@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import DYNAMIC, ir
 from stablehlo_py.targets.cpu.ordered_floats import order_of
-from stablehlo_py.targets.cpu.streaming import buffer_bytes, streams, strides_of
+from stablehlo_py.targets.cpu.streaming import CACHE_BYTES, buffer_bytes, streams, strides_of
 from stablehlo_py.targets.cpu.vector_legality import VIEWS, Innermost, base_of, is_plain, trip_count
 from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
@@ -25,6 +25,8 @@ FEW_STEPS = 8  # a loop of so few steps is not worth another pass of LLVM over t
 LEAST_AHEAD = 1 << 20  # bytes of a buffer that is read ahead: smaller ones stay in the cache of a core
 MOST_AHEAD = 1 << 14  # bytes: a row that is longer would not find its place in the first cache
 FEW = 4  # one op in so many
+STREAMS = 2  # of reads, see streams_of
+PAGE = 4096  # bytes: nearer to each other two streams are one to what fetches lines by itself
 COPY, SHORT, LONG = 1, 4, 8  # ops of a step
 
 
@@ -46,7 +48,8 @@ class Plan:
 
     lanes: elements in a vector; unroll: vectors in a step of the main loop; steps: of the loop as it was, of all its parts
     where the executor cuts it, None where that is unknown; rows: taken ROWS at once; past: the buffers whose stores go
-    past the caches; ahead: loads that ask for what is so many bytes behind them.
+    past the caches; ahead: loads that ask for what is so many bytes behind them; streams: runs of steps that go side by
+    side, which the vectors of a step are dealt to.
     """
 
     loop: Innermost
@@ -57,10 +60,23 @@ class Plan:
     rows: Rows | None = None
     past: Collection[ir.Value] = ()
     ahead: Mapping[ir.Value, int] | None = None
+    streams: int = 1
 
     @property
     def step(self) -> int:
         return self.lanes * self.unroll
+
+    def behind(self, number: int) -> int:
+        """How many steps of the loop as it was a vector of a step stands behind the first."""
+        together = self.unroll // self.streams
+        stream, within = divmod(number, together)
+        return within * self.lanes + (stream * self.run if stream else 0)
+
+    @property
+    def run(self) -> int:
+        """Steps of the loop as it was in one stream."""
+        assert self.steps is not None
+        return self.steps // self.step * self.step // self.streams
 
 
 def is_worth(loop: Innermost, cpu: Cpu) -> bool:
@@ -178,6 +194,22 @@ def _is_in_line(loop: Innermost, store: ir.Operation, lanes: int, past: Collecti
     strides, _ = strides_of(buffer)
     whole = lanes * size
     return whole >= 32 and all(n * size % whole == 0 for n in strides[:-1])
+
+
+def streams_of(loop: Innermost, lanes: int, *, is_cut: bool) -> int:
+    """How many places a loop reads at a time.
+
+    Two that are far apart keep more lines on their way from memory than one, whatever is asked for ahead: 24 GB/s instead
+    of 19 on one core of a Zen 3, 37 instead of 30 on a Zen 4. What the last cache holds is no quicker that way.
+    """
+    steps = trip_count(loop.op)
+    loads = [op for op in loop.body if op.name == "memref.load"]
+    if steps is None or is_cut or not loop.reductions or loop.work > SHORT or len(loads) != 1:
+        return 1
+    if any(op.name == "memref.store" for op in loop.body) or buffer_bytes(loads[0].operands[0]) <= CACHE_BYTES:
+        return 1
+    far_apart = steps // STREAMS * element_bytes(loads[0].results[0].type) >= PAGE
+    return STREAMS if far_apart and steps >= STREAMS * 2 * lanes else 1
 
 
 def reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
