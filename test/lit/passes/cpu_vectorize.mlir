@@ -452,3 +452,30 @@ func.func @far_rows(%x: memref<4096x4096xf32>, %y: memref<4096xf32>) attributes 
   }
   return
 }
+
+// -----
+
+// The largest of many floats: by three ends of their bits in the loop, by one key at the end.
+// AVX2-LABEL: func.func @largest
+// AVX2: scf.for
+// AVX2-NOT: arith.shrsi
+// AVX2: arith.maxsi
+// AVX2: arith.minui
+// AVX2: arith.maxui
+// AVX2-NOT: arith.shrsi
+// AVX2: scf.yield
+// AVX2: arith.shrsi
+// AVX2: vector.reduction <maxui>
+func.func @largest(%x: memref<128xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %start = arith.constant 0xFF800000 : f32
+  %s = scf.for %i = %c0 to %c128 step %c1 iter_args(%acc = %start) -> f32 {
+    %a = memref.load %x[%i] : memref<128xf32>
+    %b = arith.maximumf %acc, %a : f32
+    scf.yield %b : f32
+  }
+  memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}

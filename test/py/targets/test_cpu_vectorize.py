@@ -84,16 +84,17 @@ def test_reductions_of_any_dimensions(shape: tuple[int, ...], target: str) -> No
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_maxima_tell_zeros_apart_and_keep_nan(dtype: Any, axis: int, target: str) -> None:
+@pytest.mark.parametrize(("axis", "count"), [(0, 83), (1, 83), (1, 403)])
+def test_maxima_tell_zeros_apart_and_keep_nan(dtype: Any, axis: int, count: int, target: str) -> None:
+    """Of a few rows by keys in the order of floats, of many elements in a row by the ends of their bits."""
     rng = np.random.default_rng(3)
-    rows = [np.array(SPECIAL)[rng.choice(rng.choice(len(SPECIAL), 3), 83)] for _ in range(150)]
+    rows = [np.array(SPECIAL)[rng.choice(rng.choice(len(SPECIAL), 3), count)] for _ in range(150)]
     x = np.moveaxis(np.array(rows).astype(dtype), 1, axis).copy()
     for function, extreme, all_of in ((jnp.max, np.max, np.all), (jnp.min, np.min, np.any)):
         (result,) = compiled(lambda x, function=function: function(x, axis), x)(x)
         for row, found in zip(rows, result, strict=True):
             wanted = extreme(row.astype(dtype))
-            np.testing.assert_equal(found, wanted)
+            np.testing.assert_equal(found + 0.0, wanted + 0.0)  # NumPy gives either zero
             if wanted == 0:
                 assert np.signbit(found) == all_of(np.signbit(row[row == 0]))
 

@@ -118,7 +118,7 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
     for loop in loops:
         lanes, rows, is_cut = lanes_of(loop, cpu), rows_around(loop), loop.variable in cut
         steps = cut.get(loop.variable, trip_count(loop.op))
-        runs = 1 if rows else streams_of(loop, lanes, is_cut=is_cut)
+        runs = 1 if rows else streams_of(loop, lanes, cpu, is_cut=is_cut)
         most = 1 if rows else vectors_wanted(loop, cpu)  # ROWS of them are many
         unroll = most * runs if runs > 1 else unroll_of(loop, steps, lanes, most, is_cut=is_cut)
         plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs)

@@ -5,10 +5,15 @@ stand in the order of the floats, with all NaN beyond the end that is asked for,
 for the element before:
 
     key(x) = bits ^ (bits >> 31 & 0x7fffffff), minus the key of the first float of the order, unsigned
+
+Where only the end of many steps counts, the bits need no turning: negative floats count down as integers, so that the
+largest and the smallest float are each among the largest as signed bits, the smallest and the largest as unsigned ones.
+These are three instructions an element, none of which waits for another; `Ends` says which of the three it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stablehlo_py.machine.cpu import Cpu
@@ -38,10 +43,14 @@ class Order:
         return 0 if self.largest else -1
 
     @property
+    def infinity(self) -> int:
+        """The bits of inf."""
+        return 0x7F800000 if self.width == 32 else 0x7FF0000000000000
+
+    @property
     def _first(self) -> int:
         """Where the order starts: -inf where the largest is asked for, else the NaN behind inf."""
-        infinity = 0x7F800000 if self.width == 32 else 0x7FF0000000000000
-        return -infinity - 1 if self.largest else infinity + 1
+        return -self.infinity - 1 if self.largest else self.infinity + 1
 
     def keys_of(self, floats: ir.Value) -> ir.Value:
         bits = self._flipped(arith.bitcast(_like(floats.type, self.integer), floats))
@@ -58,6 +67,46 @@ class Order:
         """Negative floats count down as integers: their bits but the sign, inverted; its own inverse."""
         negative = arith.shrsi(bits, _constant(bits.type, self.width - 1))
         return arith.xori(bits, arith.andi(negative, _constant(bits.type, (1 << (self.width - 1)) - 1)))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The largest signed, the smallest and the largest unsigned bits of many floats, and what they say of their order.
+
+    Each starts from -inf, or from inf where the smallest is asked for.
+
+    largest: a NaN with a sign, which is beyond -inf as unsigned bits; else the largest signed bits, NaN beyond inf;
+    where these are negative all floats are, and the smallest unsigned bits are nearest to zero.
+    smallest: a NaN without a sign, which is beyond inf as signed bits; else the largest unsigned bits where they have a sign:
+    the negative float or NaN farthest from zero; else the smallest unsigned ones.
+    """
+
+    order: Order
+
+    def start(self, ty: ir.VectorType) -> list[ir.Value]:
+        return [constant_vector(ty, self._infinity)] * 3
+
+    def join(self, ends: Sequence[ir.Value], others: Sequence[ir.Value]) -> list[ir.Value]:
+        joins = (arith.maxsi, arith.minui, arith.maxui)
+        return [join(end, other) for join, end, other in zip(joins, ends, others, strict=True)]
+
+    def join_floats(self, ends: Sequence[ir.Value], floats: ir.Value) -> list[ir.Value]:
+        return self.join(ends, [arith.bitcast(_like(floats.type, self.order.integer), floats)] * 3)
+
+    def floats(self, ends: Sequence[ir.Value]) -> ir.Value:
+        """The largest or smallest float, lane by lane."""
+        most_signed, least, most = ends
+        ordinary, nans = (most_signed, most) if self.order.largest else (most, most_signed)
+        turned = arith.cmpi(arith.CmpIPredicate.slt, ordinary, _constant(ordinary.type, 0))
+        ordinary = arith.select(turned, *((least, ordinary) if self.order.largest else (ordinary, least)))
+        is_nan = arith.cmpi(arith.CmpIPredicate.sgt, nans, _constant(nans.type, self._infinity))
+        return arith.bitcast(_like(ordinary.type, self.order.float_type), arith.select(is_nan, nans, ordinary))
+
+    @property
+    def _infinity(self) -> int:
+        """The bits of -inf or inf as a signed integer."""
+        infinity = self.order.infinity
+        return infinity - (1 << (self.order.width - 1)) if self.order.largest else infinity
 
 
 def order_of(op: ir.Operation, cpu: Cpu) -> Order | None:

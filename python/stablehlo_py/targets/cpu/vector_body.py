@@ -16,7 +16,7 @@ from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.streaming import LINE, Address
 from stablehlo_py.targets.cpu.vector_plan import Plan, row_stride
-from stablehlo_py.targets.cpu.vector_reductions import Lanes
+from stablehlo_py.targets.cpu.vector_reductions import Lanes, State
 from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
@@ -50,7 +50,8 @@ class Body:
 
     def __init__(self, plan: Plan, cpu: Cpu, row: ir.Value | None = None, count: int = 1) -> None:
         self.plan, self.loop, self.count = plan, plan.loop, count
-        self.reductions = [Lanes(r, plan.lanes, cpu) for r in self.loop.reductions]
+        vectors = None if plan.steps is None else plan.steps // plan.lanes
+        self.reductions = [Lanes(r, plan.lanes, vectors, cpu) for r in self.loop.reductions]
         self.past: list[Address] = []
         self.is_streaming = False
         self._row = row
@@ -89,22 +90,27 @@ class Body:
         carried: Sequence[ir.Value],
         mask: ir.Value | None = None,
     ) -> list[ir.Value]:
-        """The ops for `lanes` elements, so many `behind` place; the partial results after them."""
+        """The ops for `lanes` elements, so many `behind` place; the states of all reductions after them."""
         at = nest.add(place, behind) if self._numbers else place
         now = Now(list(self._values), at, here, behind, mask)
-        for slot, value in zip(self._carried, carried, strict=True):
-            now.values[slot] = value
+        states = self.states_of(carried)
+        for slot, state in zip(self._carried, states, strict=True):
+            now.values[slot] = state[0]
         for now.row in range(self.count):
             now.is_last_row = now.row == self.count - 1
             for do in self._do:
                 do(now)
-        after = [
-            r.order.join_keys(old, r.order.keys_of(now.lanes(element))) if r.order else now.lanes(slot)
-            for r, old, element, slot in zip(self.reductions, carried, self._elements, self._after, strict=True)
-        ]
+        after: list[ir.Value] = []
+        for r, state, element, slot in zip(self.reductions, states, self._elements, self._after, strict=True):
+            after += r.with_floats(state, now.lanes(element)) if r.order else [now.lanes(slot)]
         if mask is None:
             return after
         return [arith.select(mask, new, old) for new, old in zip(after, carried, strict=True)]
+
+    def states_of(self, values: Sequence[ir.Value]) -> list[State]:
+        """The states of the reductions that stand one behind the other."""
+        rest = iter(values)
+        return [[next(rest) for _ in range(r.width)] for r in self.reductions]
 
     # --- reading the body
 

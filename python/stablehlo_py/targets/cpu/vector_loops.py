@@ -66,16 +66,13 @@ class _Loops:
         """What the loop gives."""
         plan, operands = self.plan, list(self.plan.loop.op.operands)
         low, high = (v if (number := constant(v)) is None else number for v in operands[:2])
-        partial = [start for r in self.body.reductions for start in [r.start()] * plan.unroll]
+        partial = [start for r in self.body.reductions for part in r.start() for start in [part] * plan.unroll]
         end, over = self._whole_vectors(low, high)
         partial = self._main(low, end, partial)
         if over and self.cpu.masks:
             partial = self._masked_rest(end, high, partial)
-        n = plan.unroll
-        totals = [
-            r.total(partial[k * n : (k + 1) * n], init)
-            for k, (r, init) in enumerate(zip(self.body.reductions, operands[3:], strict=True))
-        ]
+        states = zip(*(self.body.states_of(partial[u :: plan.unroll]) for u in range(plan.unroll)), strict=True)
+        totals = [r.total(s, init) for r, s, init in zip(self.body.reductions, states, operands[3:], strict=True)]
         if over and not self.cpu.masks:
             return self._scalar_rest(end, high, totals)
         return totals
@@ -119,7 +116,7 @@ class _Loops:
     def _step(self, place: int | ir.Value, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
         here = self.body.addresses_at(place)
         after = [self.body.write(place, here, self.plan.behind(u), carried[u::count]) for u in range(count)]
-        return [after[u][k] for k in range(len(self.body.reductions)) for u in range(count)]
+        return [after[u][k] for k in range(len(after[0])) for u in range(count)]
 
     def _masked_rest(self, low: int | ir.Value, high: int | ir.Value, partial: list[ir.Value]) -> list[ir.Value]:
         """What is left, by vectors of which the last is not full; it goes to the first partial results."""

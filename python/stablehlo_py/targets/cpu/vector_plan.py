@@ -196,7 +196,7 @@ def _is_in_line(loop: Innermost, store: ir.Operation, lanes: int, past: Collecti
     return whole >= 32 and all(n * size % whole == 0 for n in strides[:-1])
 
 
-def streams_of(loop: Innermost, lanes: int, *, is_cut: bool) -> int:
+def streams_of(loop: Innermost, lanes: int, cpu: Cpu, *, is_cut: bool) -> int:
     """How many places a loop reads at a time.
 
     Two that are far apart keep more lines on their way from memory than one, whatever is asked for ahead: 24 GB/s instead
@@ -205,6 +205,8 @@ def streams_of(loop: Innermost, lanes: int, *, is_cut: bool) -> int:
     steps = trip_count(loop.op)
     loads = [op for op in loop.body if op.name == "memref.load"]
     if steps is None or is_cut or not loop.reductions or loop.work > SHORT or len(loads) != 1:
+        return 1
+    if any(order_of(r.op, cpu) for r in loop.reductions):  # so many instructions that fewer lines are asked for anyway
         return 1
     if any(op.name == "memref.store" for op in loop.body) or buffer_bytes(loads[0].operands[0]) <= CACHE_BYTES:
         return 1
