@@ -20,7 +20,7 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.targets.cpu.codegen import CodegenOptions
-from stablehlo_py.targets.cpu.convolution_plan import tile_of
+from stablehlo_py.targets.cpu.convolution_plan import in_blocks, plan_of
 from stablehlo_py.targets.cpu.convolutions import Axis, Geometry, Loop
 from stablehlo_py.targets.cpu.features import host
 
@@ -46,6 +46,9 @@ CASES = {
     "one tap": ((2, 30, 9, 11), (20, 30, 1, 1), {"dimension_numbers": FIRST, "window_strides": (2, 1)}),
     "line": ((2, 30, 50), (20, 30, 5), {"dimension_numbers": ("NCH", "OIH", "NCH")}),
     "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),
+    "deep, last": ((2, 7, 9, 200), (3, 3, 200, 44), {"dimension_numbers": LAST}),
+    "deep, first": ((2, 200, 6, 7), (21, 200, 3, 3), {"dimension_numbers": FIRST}),
+    "deep, uneven": ((1, 509, 8, 12), (20, 509, 1, 3), {"dimension_numbers": FIRST, "rhs_dilation": (1, 2)}),
     "few features": ((1, 20, 20, 3), (5, 5, 3, 5), {"dimension_numbers": LAST}),
 }
 # A dimension of size 1 has its neighbour's stride in memory, but not in a copy with zeros around it.
@@ -162,21 +165,37 @@ def test_rows_go_on_in_the_next_row_of_the_image() -> None:
         "i": Loop("i", 64, 1, 64, 0),
     }
     axes = (Axis(7, 3, 7, 7 * 64, 3 * 4096, 7 * 64, 1, 1, 1, 1), Axis(7, 3, 7, 64, 4096, 64, 1, 1, 1, 1))
-    tile = tile_of(Geometry(loops, axes, 0), Cpu(32, 16), 4)
-    assert tile is not None
+    plan = plan_of(Geometry(loops, axes, 0), Cpu(32, 16), 4)
+    assert plan is not None
+    tile = plan.tile
     assert (tile.row_names, tile.lane.name, tile.rows, tile.vectors) == (["o0", "o1"], "f", 5, 2)
 
 
-@pytest.mark.parametrize(("features", "vectors"), [(200, 3), (1000, 2)])
-def test_a_panel_of_the_kernel_leaves_room_in_the_second_level_cache(features: int, vectors: int) -> None:
-    """1000 outputs are 63 vectors, 21 panels of three; with 3000 products in a sum such a panel has 576 KB."""
-    places = 1024
+def test_deep_sums_are_cut_in_blocks() -> None:
+    """Of 3 x 1536 steps at most 400 at a time: 4 blocks of 384 for each of the 3; a prime number of steps stays whole."""
+    taps, inner = Loop("t0", 3, 7, 1536, 0), Loop("t1", 1536, 1, 1, 0)
+    outer, block = in_blocks([taps, inner], 400)
+    assert outer == [taps, Loop("t1", 4, 384, 384, 0)]
+    assert block == [Loop("t1", 384, 1, 1, 0)]
+    assert in_blocks([taps, inner], 5000) == ([], [taps, inner])
+    assert in_blocks([Loop("i", 509, 1, 1, 0)], 400) == ([], [Loop("i", 509, 1, 1, 0)])
+
+
+def test_a_kernel_larger_than_the_caches_is_packed_once() -> None:
+    """9 MB for 784 places: in parts of the places, each would read all of it again."""
+    features, places = 512, 28
     loops = {
-        "b": Loop("b", 1, features * places, 0, 1000 * places),
-        "g": Loop("g", 1, features * places, 1000 * features * 3, 1000 * places),
-        "f": Loop("f", 1000, 0, features * 3, places),
-        "i": Loop("i", features, places, 3, 0),
+        "b": Loop("b", 1, features * places**2, 0, features * places**2),
+        "g": Loop("g", 1, features, features, features),
+        "f": Loop("f", features, 0, 1, 1),
+        "i": Loop("i", features, 1, features, 0),
     }
-    tile = tile_of(Geometry(loops, (Axis(places, 3, places, 1, 1, 1, 1, 1, 1, 1),), 0), Cpu(64, 32), 4)
-    assert tile is not None
-    assert (tile.lane.name, tile.vectors) == ("f", vectors)
+    row, taps = features * places, features * features
+    axes = (
+        Axis(places, 3, places, row, 3 * taps, row, 1, 1, 1, 1),
+        Axis(places, 3, places, features, taps, features, 1, 1, 1, 1),
+    )
+    for cpu in (Cpu(32, 16), Cpu(64, 32)):
+        plan = plan_of(Geometry(loops, axes, 0), cpu, 4, padded=True)
+        assert plan is not None
+        assert (plan.split.counts["lanes"], plan.split.counts["o0"]) == (plan.split.steps, 1)

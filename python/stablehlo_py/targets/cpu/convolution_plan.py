@@ -19,9 +19,11 @@ from stablehlo_py.targets.cpu.convolutions import Geometry, Loop
 STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
-# Of the rate of a tile, at most, where its panel of the kernel takes more than half of the second-level cache, which is to
-# hold a part of the image too.
-LARGE_PANEL = 0.95
+LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
+LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
+# Cycles in which a vector of the kernel is packed, where half of the second-level cache holds it, and from further away;
+# and in which one of the image is copied.
+PACKED_NEAR, PACKED_FAR, COPIED = 2, 8, 3
 
 
 @dataclass(frozen=True)
@@ -75,22 +77,42 @@ class Split:
     def steps(self) -> int:
         return math.prod(self.counts.values())
 
+    @property
+    def imbalance(self) -> float:
+        """How much longer 2, 4 and 8 threads take, on average, than if each had the same share."""
+        shares = [-(-self.steps // threads) * threads / self.steps for threads in (2, 4, 8)]
+        return 1 if self.steps == 1 else sum(shares) / len(shares)
+
     def extent(self, loop: Loop) -> int:
         """Steps of a loop over the result in one step of the parallel loop."""
         return self.sizes[loop.name] if loop.name in ("b", "g", "o0") else loop.extent
 
 
-def tile_of(
-    geometry: Geometry, cpu: Cpu, element_bytes: int, *, converted: bool = False, lanes_of: str = ""
-) -> Tile | None:
-    """The best tile, or None where none keeps the result's elements together.
+@dataclass(frozen=True)
+class Plan:
+    """A tile, and the steps that it is used in."""
 
-    converted: the kernel is always packed, in another form. lanes_of: the loop that must be in the lanes, whole vectors of
-    neighbours in the kernel.
+    tile: Tile
+    split: Split
+
+
+def plan_of(
+    geometry: Geometry,
+    cpu: Cpu,
+    element_bytes: int,
+    *,
+    padded: bool = False,
+    converted: bool = False,
+    lanes_of: str = "",
+) -> Plan | None:
+    """The best tile and split, or None where no tile keeps the result's elements together.
+
+    padded: the image is copied. converted: the kernel is always packed, in another form. lanes_of: the loop that must be in
+    the lanes, whole vectors of neighbours in the kernel.
     """
     parallel = parallel_loops(geometry)
     ones = Loop("one", 1, 0, 0, 0)
-    best: tuple[float, Tile] | None = None
+    best: tuple[float, Plan] | None = None
     for lane in parallel:
         if lanes_of and (lane.name != lanes_of or lane.w != 1 or lane.extent < cpu.lanes(element_bytes)):
             continue
@@ -100,11 +122,11 @@ def tile_of(
             if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
             for tile in _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows)):
-                score = _score(geometry, tile, split_of(geometry, tile))
-                if lane.w and geometry.depth * tile.vectors * tile.lanes * element_bytes > cpu.l2 // 2:
-                    score *= LARGE_PANEL
-                if best is None or score > best[0]:
-                    best = (score, tile)
+                for lanes_first in (False, True):
+                    plan = Plan(tile, split_of(geometry, tile, lanes_first=lanes_first))
+                    cycles = _cycles(geometry, plan, cpu, element_bytes, padded=padded)
+                    if best is None or cycles < best[0]:
+                        best = (cycles, plan)
     return None if best is None else best[1]
 
 
@@ -155,36 +177,49 @@ def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, 
         yield Tile(rows_of, lane, rows, lanes, offsets, used)
 
 
-def _score(geometry: Geometry, tile: Tile, split: Split) -> float:
-    """The share of the multiplications that count, less what loads and stores take beside them.
+def _cycles(geometry: Geometry, plan: Plan, cpu: Cpu, element_bytes: int, *, padded: bool) -> float:
+    """What all steps take, about, in cycles of a core that multiplies two vectors in each and loads two.
 
-    Two loads go with two multiplications; a tile that is turned costs what six steps of the sum do, one that is stored
-    element by element what 32 do; finding the places of rows that do not lie evenly what one does.
+    Beside its sums, a tile that is turned costs what six steps of them do, one that is stored element by element what 32
+    do; finding the places of rows that do not lie evenly what one does.
     """
+    tile, split, depth = plan.tile, plan.split, geometry.depth
     fmas = tile.rows * tile.vectors
     loads = sum(
         (tile.rows if at_row else 1) * (tile.vectors if at_lane else 1)
         for at_row, at_lane in ((tile.row.x, tile.lane.x), (tile.row.w, tile.lane.w))
     )
     unaligned = 0.5 * fmas if tile.lane.x and tile.lane.name.startswith("o") else 0
-    busy = fmas / (max(fmas, loads + unaligned) + loads / 8)
-    inner = (*tile.row_names, tile.lane.name)
-    loops = parallel_loops(geometry)
-    tiles = split.steps * split.sizes["lanes"] * -(-_rows_in_step(tile, split) // tile.rows)
-    tiles *= math.prod(split.extent(loop) for loop in loops if loop.name not in inner)
-    useful = math.prod(loop.extent for loop in loops) / (tiles * fmas * tile.lanes)
-    latency = min(1.0, fmas / 8)  # two units, four cycles
-    depth = geometry.depth
-    beside = 0 if not tile.is_turned else 6 if tile.row.o == 1 else 32
-    return useful * busy * latency * depth / (depth + beside + (len(tile.row_loops) > 1))
+    # rows that are no neighbours in the image share none of what they read
+    apart = 0 if geometry.axes and tile.row.name == f"o{len(geometry.axes) - 1}" else tile.rows
+    step = max(fmas, loads + unaligned, LATENCY) / 2 + (loads + apart) / 16
+    others = [loop for loop in parallel_loops(geometry) if loop.name not in (*tile.row_names, tile.lane.name)]
+    panels = split.sizes["lanes"] * math.prod(split.extent(loop) for loop in others if loop.w)
+    tiles = math.prod(split.extent(loop) for loop in others if not loop.w) * -(-_rows_in_step(tile, split) // tile.rows)
+    beside = (0 if not tile.is_turned else 6 if tile.row.o == 1 else 32) + (len(tile.row_loops) > 1)
+    cycles = panels * tiles * (depth + beside) * step
+    if tile.lane.w:
+        kernel = depth * math.prod(loop.extent for loop in parallel_loops(geometry) if loop.w)
+        near = kernel * element_bytes <= cpu.l2 // 2
+        cycles += panels * depth * tile.vectors * (PACKED_NEAR if near else PACKED_FAR)
+    if padded:
+        reach = [axis.reach for axis in geometry.axes]
+        if "o0" in split.sizes and geometry.axes:
+            reach[0] = replace(geometry.axes[0], places=split.sizes["o0"]).reach
+        image = math.prod(reach) * math.prod(geometry.loops[n].extent for n in "gi") * split.sizes["b"]
+        cycles += image / cpu.lanes(element_bytes) * COPIED
+    return cycles * split.steps * split.imbalance
 
 
 def _rows_in_step(tile: Tile, split: Split) -> int:
     return math.prod(split.extent(loop) for loop in tile.row_loops)
 
 
-def split_of(geometry: Geometry, tile: Tile) -> Split:
-    """The parts of the outermost loops that make one step: batch, groups, blocks of the first axis, then of the lanes."""
+def split_of(geometry: Geometry, tile: Tile, *, lanes_first: bool = False) -> Split:
+    """The parts of the outermost loops that make one step: batch, groups, blocks of the first axis, then of the lanes.
+
+    lanes_first: those before the others, so that each part of the kernel is packed in one step alone.
+    """
     loops = {loop.name: loop for loop in parallel_loops(geometry)}
     counts = {"b": 1, "g": 1, "o0": 1, "lanes": 1}
     sizes = {name: loops[name].extent if name in loops else 1 for name in ("b", "g", "o0")}
@@ -194,16 +229,13 @@ def split_of(geometry: Geometry, tile: Tile) -> Split:
     if geometry.products < SPLIT_WORK:
         return split
     inner = {tile.row_names[0], tile.lane.name} if len(tile.row_loops) == 1 else {tile.lane.name}
+    if lanes_first and tile.lane.w:
+        split = _cut(split, "lanes", panels, -(-panels // min(panels, STEPS)))
     rows = math.prod(loop.extent for name, loop in loops.items() if name not in ("f", tile.lane.name))
-    few = rows // math.prod(
-        loops[n].extent for n in ("b", "g") if n in loops and n not in inner
-    ) < STEP_ROWS and tile.lane.w not in (0, 1)
-    if few and panels >= STEPS // 2:  # a kernel that is packed for few places each: once in all
-        return _cut(split, "lanes", panels, -(-panels // min(panels, STEPS)))
     for name in ("b", "g"):
         if name in loops and name not in inner and split.steps < STEPS:
             split = _cut(split, name, loops[name].extent, 1)
-    rows = rows // split.steps
+    rows = rows * split.counts["lanes"] // split.steps
     phases = geometry.axes[0].phases if geometry.axes else None
     even = phases is None or phases.are_even
     if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS and even:
@@ -212,7 +244,7 @@ def split_of(geometry: Geometry, tile: Tile) -> Split:
         places = loops["o0"].extent
         wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
         split = _cut(split, "o0", places, _even(places, wanted, least))
-    if split.steps < STEPS and panels > 1:
+    if split.steps < STEPS and panels > 1 and split.counts["lanes"] == 1:
         wanted = min(panels, -(-STEPS // split.steps))
         split = _cut(split, "lanes", panels, -(-panels // wanted))
     return split
@@ -226,6 +258,26 @@ def _even(extent: int, wanted: int, least: int) -> int:
     """The size of at least `wanted` parts, the last of which may overlap the one before, with the least done twice."""
     sizes = {max(least, -(-extent // count)) for count in range(wanted, 2 * wanted + 1)}
     return min(sizes, key=lambda size: (-(-extent // size) * size, -size))
+
+
+def in_blocks(loops: list[Loop], most: int) -> tuple[list[Loop], list[Loop]]:
+    """Summed loops in two: those over blocks, and those within a block, which has at most `most` steps.
+
+    Where a loop has no fitting divisor, blocks are larger; a block of fewer than LEAST_BLOCK steps is none.
+    """
+    steps = 1
+    for n in reversed(range(len(loops))):
+        loop = loops[n]
+        if steps * loop.extent <= most:
+            steps *= loop.extent
+            continue
+        part = max(d for d in range(1, max(most // steps, 1) + 1) if loop.extent % d == 0)
+        if part * steps < LEAST_BLOCK:
+            part = loop.extent
+        cut = replace(loop, extent=loop.extent // part, x=loop.x * part, w=loop.w * part)
+        outer, inner = [*loops[:n], cut], [replace(loop, extent=part), *loops[n + 1 :]]
+        return [a for a in outer if a.extent > 1], [a for a in inner if a.extent > 1]
+    return [], loops
 
 
 def merged(loops: list[Loop], apart: Collection[str] = ()) -> list[Loop]:

@@ -13,7 +13,7 @@ Extents that are no multiple of a part end with a part that overlaps the one bef
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -22,13 +22,14 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, vector
 from stablehlo_py.targets.cpu import nest, streaming
 from stablehlo_py.targets.cpu.convolution_image import PaddedImage
-from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged, parallel_loops, split_of, tile_of
+from stablehlo_py.targets.cpu.convolution_panels import KernelPanels
+from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, in_blocks, merged, parallel_loops, plan_of
 from stablehlo_py.targets.cpu.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, rows_to_lanes, sums_of_lanes, widened
-from stablehlo_py.targets.cpu.register_transpose import fence, transposed
+from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, widened
+from stablehlo_py.targets.cpu.register_transpose import fence
 from stablehlo_py.targets.cpu.streaming import Address
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
@@ -36,6 +37,7 @@ PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
 CONVERTED = ("bf16", "f16", "i8")  # elements of the image that its copy holds in another form
 UNROLLED = 4  # steps of an innermost sum that are written out
 Index = int | ir.Value
+Places = tuple[Index, Index, Index, Index]  # in the image, in the kernel, in the result, in the sums that are kept
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,10 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     geometry = replace(grouped, axes=axes)
     converted = form.element in CONVERTED
     padded = converted or not all(axis.is_plain for axis in geometry.axes)
-    tile = tile_of(geometry, cpu, form.bytes, converted=converted, lanes_of="f" if form.group > 1 else "")
-    if tile is None:
+    plan = plan_of(
+        geometry, cpu, form.bytes, padded=padded, converted=converted, lanes_of="f" if form.group > 1 else ""
+    )
+    if plan is None:
         return
     block = function.regions[0].blocks[0]
     for operation in reversed(list(block.operations)):
@@ -74,7 +78,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         nest.flatten_arguments(function)
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
-        _Emitter(geometry, form, tile, split_of(geometry, tile), (x, w, out), padded=padded).emit()
+        _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
         func.ReturnOp([])
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
@@ -105,6 +109,7 @@ class _Emitter:
         buffers: tuple[ir.Value, ir.Value, ir.Value],
         *,
         padded: bool,
+        cpu: Cpu,
     ) -> None:
         self.whole, self.split, self.form = geometry, split, replace(form, lanes=tile.lanes)
         self.x, self.w, self.out = buffers
@@ -125,10 +130,28 @@ class _Emitter:
             # in the order of the kernel in memory, so that packing it is a transposition
             self.summed.sort(key=lambda loop: -abs(loop.w))
         self.counts: dict[str, Index] = {}  # steps of the loops in this phase, where that is not all of their extent
-        self.panel: ir.Value | None = None
-        if self._packs():
-            depth = math.prod(loop.extent for loop in self.summed)
-            self.panel = nest.scratch([depth * tile.vectors * tile.lanes], self.element)
+        self.panels: KernelPanels | None = None
+        self.panel: Index = 0  # which of those packed together
+        self.blocks: list[Loop] = []
+        self.block: tuple[Index, int] = (0, 1)  # number of this one, and how many there are
+        self.slots: dict[str, int] = {}  # elements from one step of a loop to the next in the sums that are kept
+        if not self._packs():
+            return
+        if self._adds_in_blocks(phased):
+            most = cpu.l1 * 3 // 4 // (tile.vectors * tile.lanes * form.bytes)
+            self.blocks, self.summed = in_blocks(merged(self.summed), most)
+        self.panels = KernelPanels(
+            self.w,
+            self.form,
+            self.tile,
+            self.summed,
+            self.counts,
+            between=self.of.loops["i"].w // form.group,
+            panels=split.sizes["lanes"],
+            most_bytes=cpu.l2 // 4,
+        )
+        if self.blocks:
+            self._keep_sums(self.panels.together)
 
     def _packs(self) -> bool:
         tile = self.tile
@@ -139,6 +162,20 @@ class _Emitter:
         tiles = math.prod(self.split.extent(loop) for loop in self.outer if loop.w == 0)
         tiles *= -(-self.rows.extent // tile.rows)
         return tile.lane.w != 1 or (tiles >= PANEL_REUSE and tile.row.w == 0)
+
+    def _adds_in_blocks(self, phased: Collection[str]) -> bool:
+        """Whether the sums of all tiles of a panel may be kept while a part of it after the other is added to them."""
+        return not phased and not self.form.offsets and self.tile.used == self.tile.lanes
+
+    def _keep_sums(self, panels: int) -> None:
+        """Give the sums over some blocks a place each, tile by tile in the order of the loops around."""
+        tile = self.tile
+        size = -(-self.rows.extent // tile.rows) * tile.rows * tile.vectors * tile.lanes
+        for loop in reversed([loop for loop in self.outer if not loop.w]):
+            self.slots[loop.name] = size
+            size *= self.split.extent(loop)
+        self.slots["panel"] = size
+        self.partial = nest.scratch([panels * size], self.form.sums)
 
     def emit(self) -> None:
         if self.split.steps == 1:
@@ -212,174 +249,115 @@ class _Emitter:
 
         nest.loop(0, phases.count, 1, lambda p: phase(p))
 
-    def _panels(self, x: Index, w: Index, out: Index, panel: Index) -> None:
-        tile = self.tile
-
-        def columns(number: Index) -> None:
-            first = multiply(number, tile.width)
-            if tile.lane.extent % tile.width:
-                first = nest.minimum(first, tile.lane.extent - tile.width)
-            along_kernel = [loop for loop in self.outer if loop.w]
-            others = [loop for loop in self.outer if not loop.w]
-
-            def panels(x: Index, w: Index, out: Index) -> None:
-                if self.panel is not None:
-                    self._pack(w)
-                self._nest(others, (x, w, out), self._rows)
-
-            start = (add(x, multiply(first, tile.lane.x)), add(w, multiply(first, tile.lane.w)))
-            self._nest(along_kernel, (*start, add(out, multiply(first, tile.lane.o))), panels)
-
+    def _panels(self, x: Index, w: Index, out: Index, first: Index) -> None:
+        """The panels of a step, those packed together after each other."""
         count = self.split.sizes["lanes"]
-        if count == 1:
-            columns(panel)
-        else:
-            nest.loop(0, count, 1, lambda number: columns(add(panel, number)))
+        together = 1 if self.panels is None else self.panels.together
+        along_kernel = [loop for loop in self.outer if loop.w]
 
-    def _nest(
-        self, loops: Sequence[Loop], at: tuple[Index, Index, Index], body: Callable[[Index, Index, Index], None]
-    ) -> None:
-        """body(place in the image, in the kernel, in the result) for all steps of the loops."""
+        def some(number: Index) -> None:
+            left = nest.minimum(together, nest.subtract(count, number)) if count % together else together
+
+            def block(at: Places) -> None:
+                self._block(at, add(first, number), left)
+
+            self._nest(along_kernel, (x, w, out, 0), lambda at: self._in_blocks(self.blocks, 0, at, block))
+
+        nest.once_or_loop(count, together, some)
+
+    def _block(self, at: Places, first: Index, count: Index) -> None:
+        """One block of the sums of `count` panels."""
+        x, w, out, _ = at
+        lane, width = self.tile.lane, self.tile.width
+        others = [loop for loop in self.outer if not loop.w]
+
+        def lanes_of(n: Index) -> Index:
+            start = multiply(add(first, n), width)
+            return nest.minimum(start, lane.extent - width) if lane.extent % width else start
+
+        if self.panels is not None:
+            self.panels.pack(lambda n: add(w, multiply(lanes_of(n), lane.w)), count)
+            if self.form.offsets:
+                self.starts = self.panels.offset_sums()
+
+        def panel(n: Index) -> None:
+            self.panel, start = n, lanes_of(n)
+            moved = (
+                add(x, multiply(start, lane.x)),
+                add(w, multiply(start, lane.w)),
+                add(out, multiply(start, lane.o)),
+                multiply(n, self.slots.get("panel", 0)),
+            )
+            self._nest(others, moved, self._rows)
+
+        if isinstance(count, int) and count == 1:
+            panel(0)
+        else:
+            nest.loop(0, count, 1, lambda n: panel(n))
+
+    def _in_blocks(self, loops: Sequence[Loop], number: Index, at: Places, body: Callable[[Places], None]) -> None:
+        """The body for each block of the sums, in their order."""
         if not loops:
-            body(*at)
+            self.block = number, math.prod(loop.extent for loop in self.blocks)
+            body(at)
             return
         loop, *rest = loops
+        count = math.prod(inner.extent for inner in rest)
+        nest.loop(
+            0,
+            loop.extent,
+            1,
+            lambda n: self._in_blocks(rest, add(number, multiply(n, count)), self._moved(at, loop, n), body),
+        )
 
-        def step(n: Index) -> None:
-            x, w, out = at
-            moved = (add(x, multiply(n, loop.x)), add(w, multiply(n, loop.w)), add(out, multiply(n, loop.o)))
-            self._nest(rest, moved, body)
-
+    def _nest(self, loops: Sequence[Loop], at: Places, body: Callable[[Places], None]) -> None:
+        """The body for all steps of the loops."""
+        if not loops:
+            body(at)
+            return
+        loop, *rest = loops
         extent = self.counts.get(loop.name, self.split.extent(loop))
         if isinstance(extent, int) and extent == 1:
-            step(0)
+            self._nest(rest, at, body)
         else:
-            nest.loop(0, extent, 1, lambda n: step(n))
+            nest.loop(0, extent, 1, lambda n: self._nest(rest, self._moved(at, loop, n), body))
 
-    # --- the kernel's part
-
-    def _pack(self, w: Index) -> None:
-        """The taps and input features of the panel's lanes, one after the other."""
-        tile = self.tile
-        row = tile.vectors * tile.lanes
-        loops = merged([replace(loop, x=0) for loop in self.summed], self.counts)
-
-        def pack(rest: Sequence[Loop], place: Index, target: Index) -> None:
-            if not rest:
-                self._pack_row(place, multiply(target, row))
-                return
-            loop, *inner = rest
-            if self._is_turned_run(rest):
-                self._pack_run(place, multiply(target, row), loop.extent)
-                return
-            steps = math.prod(loop.extent for loop in inner)
-            nest.loop(
-                0,
-                self.counts.get(loop.name, loop.extent),
-                1,
-                lambda n: pack(inner, add(place, multiply(n, loop.w)), add(target, multiply(n, steps))),
-            )
-
-        pack(loops, w, 0)
-        if self.form.offsets:
-            self.starts = self._offset_sums()
-
-    def _offset_sums(self) -> list[ir.Value]:
-        """-128 times the sum of each lane of the panel: what the 128 that the image is moved by adds to the sums."""
-        tile, form = self.tile, self.form
-        row = tile.vectors * tile.lanes
-        depth = math.prod(loop.extent for loop in self.summed)
-
-        def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-            places = [add(multiply(k, row), v * tile.lanes) for v in range(tile.vectors)]
-            packed = [self.vectors.load(self.panel, [place]) for place in places]
-            return [sums_of_lanes(form, lanes, total) for lanes, total in zip(packed, sums, strict=True)]
-
-        zero = self.vectors.zero()
-        sums = nest.loop(0, depth, 1, step, [zero] * tile.vectors)
-        seven = self.vectors.splat(arith.constant(self.element, 7))
-        return [arith.subi(zero, arith.shli(total, seven)) for total in sums]
-
-    def _is_turned_run(self, loops: Sequence[Loop]) -> bool:
-        """Whether what is left to pack is a matrix with the lanes outermost."""
-        loop, tile = loops[0], self.tile
-        whole = len(loops) == 1 and loop.w == 1 and loop.name not in self.counts
-        return whole and tile.lane.w > 1 and loop.extent >= tile.lanes == tile.used
-
-    def _pack_run(self, place: Index, target: Index, count: int) -> None:
-        """`count` neighbours of each lane: squares are turned in registers, the last of which may overlap."""
-        tile, lanes = self.tile, self.tile.lanes
-        row = tile.vectors * lanes
-
-        def squares(at: Index) -> None:
-            at = nest.minimum(at, count - lanes) if count % lanes else at
-            nest.once_or_loop(row, lanes, lambda v: square(at, v))
-
-        def square(at: Index, v: Index) -> None:
-            offset = nest.minimum(v, tile.lane_offsets[-1])
-            first = Address.of(self.w, [add(add(place, at), multiply(offset, tile.lane.w))])
-            rows = [self._kernel_vector(first.moved(n * tile.lane.w)) for n in range(lanes)]
-            to = Address.of(self._panel, [add(add(target, multiply(at, row)), v)])
-            for n, column in enumerate(transposed(rows)):
-                to.moved(n * row).store(column)
-
-        nest.once_or_loop(count, lanes, squares)
-
-    def _pack_row(self, place: Index, target: Index) -> None:
-        tile, stored = self.tile, self._stored_kernel
-        first, to = Address.of(self.w, [place]), Address.of(self._panel, [target])
-        for v, offset in enumerate(tile.lane_offsets):
-            if self.form.group > 1:
-                step = self.of.loops["i"].w // self.form.group
-                rows = [first.moved(offset + n * step).load(stored.type) for n in range(self.form.group)]
-                to.moved(v * tile.lanes).store(rows_to_lanes(self.form, rows))
-                continue
-            if tile.lane.w == 1:
-                to.moved(v * tile.lanes).store(self._kernel_vector(first.moved(offset), tile.used))
-                continue
-
-            def element(n: ir.Value, offset: int = offset, v: int = v) -> None:
-                one = first.moved(multiply(add(n, offset), tile.lane.w)).load(ir.VectorType.get([1], stored.element))
-                to.moved(add(n, v * tile.lanes)).store(widened(replace(self.form, lanes=1), one))
-
-            nest.loop(0, tile.used, 1, element)
-
-    @property
-    def _panel(self) -> ir.Value:
-        assert self.panel is not None
-        return self.panel
-
-    @property
-    def _stored_kernel(self) -> Vectors:
-        return Vectors(ir.MemRefType(self.w.type).element_type, self.tile.lanes)
-
-    def _kernel_vector(self, first: Address, used: int | None = None) -> ir.Value:
-        """Neighbours in the kernel as they are multiplied; the first `used` of them, if not all."""
-        stored = self._stored_kernel
-        mask = None if used is None or used == stored.lanes else stored.mask(used)
-        return widened(self.form, first.load(stored.type, mask))
+    def _moved(self, at: Places, loop: Loop, n: Index) -> Places:
+        x, w, out, kept = at
+        slot = self.slots.get(loop.name, 0)
+        return (
+            add(x, multiply(n, loop.x)),
+            add(w, multiply(n, loop.w)),
+            add(out, multiply(n, loop.o)),
+            add(kept, multiply(n, slot)),
+        )
 
     # --- the register tile
 
-    def _rows(self, x: Index, w: Index, out: Index) -> None:
+    def _rows(self, at: Places) -> None:
         """All tiles along the rows."""
+        x, w, out, kept = at
         tile, extent = self.tile, self.rows.extent
 
         def rows(first: Index) -> None:
+            slot = add(kept, multiply(first, tile.vectors * tile.lanes))
             limit = self.counts.get(tile.row.name, extent)
             if extent % tile.rows or not isinstance(limit, int):
                 first = nest.minimum(first, nest.subtract(limit, tile.rows))
             image = self.rows.of_image(Address.of(self.x_buffer, [x]), first)
-            kernel = Address.of(self.w_buffer, [0 if self.panel is not None else add(w, multiply(first, tile.row.w))])
-            self._tile(image, kernel, self.rows.of_result(Address.of(self.out, [out]), first))
+            if self.panels is None:
+                kernel = Address.of(self.w, [add(w, multiply(first, tile.row.w))])
+            else:
+                kernel = Address.of(self.panels.buffer, [multiply(self.panel, self.panels.size)])
+            self._tile(image, kernel, slot, self.rows.of_result(Address.of(self.out, [out]), first))
 
         nest.once_or_loop(extent, tile.rows, rows)
 
-    def _tile(self, image: list[Address], kernel: Address, out: list[Address]) -> None:
-        """image, out: where each row of the tile begins."""
+    def _tile(self, image: list[Address], kernel: Address, slot: Index, out: list[Address]) -> None:
+        """image, out: where each row of the tile begins; slot: where its sums over earlier blocks are."""
         tile = self.tile
         width = tile.vectors * tile.lanes
-        summed, from_panel = self.summed, self.panel is not None
+        summed, from_panel = self.summed, self.panels is not None
         if from_panel:
             stride = width
             packed = []
@@ -406,12 +384,29 @@ class _Emitter:
                     new.append(multiply_add(self.form, a[min(v, len(a) - 1)], b[min(v, len(b) - 1)], total))
             return new
 
-        sums = self._sum(loops, image, kernel, self.starts * tile.rows, step)
+        if not self.blocks:
+            self._store(self._sum(loops, image, kernel, self.starts * tile.rows, step), out)
+            return
+        number, count = self.block
+        partial = [Address.of(self.partial, [slot]).moved(n * tile.lanes) for n in range(tile.rows * tile.vectors)]
+        is_first, is_last = nest.equal(number, 0), nest.equal(number, count - 1)
+        earlier = [place.load(self.vectors.type) for place in partial]
+        starts = [arith.select(is_first, self.vectors.zero(), total) for total in earlier]
+        sums = self._sum(loops, image, kernel, starts, step)
+
+        def keep() -> None:
+            for place, total in zip(partial, sums, strict=True):
+                place.store(total)
+
+        nest.when(is_last, lambda: self._store(sums, out), keep)
+
+    def _store(self, sums: list[ir.Value], out: list[Address]) -> None:
+        tile = self.tile
         if tile.is_turned:
             self._store_turned(sums, out)
             return
         mask = self.vectors.mask(tile.used) if tile.used < tile.lanes else None
-        for r in rows:
+        for r in range(tile.rows):
             for v, offset in enumerate(tile.lane_offsets):
                 out[r].moved(offset).store(sums[r * tile.vectors + v], mask)
 
@@ -421,7 +416,7 @@ class _Emitter:
 
     @property
     def w_buffer(self) -> ir.Value:
-        return self.w if self.panel is None else self.panel
+        return self.w if self.panels is None else self.panels.buffer
 
     def _sum(
         self,
@@ -444,6 +439,15 @@ class _Emitter:
             for n in range(loop.extent):
                 sums = step(*moved(n), sums)
             return sums
+
+        if not rest and isinstance(count, int) and count % 2 == 0:
+
+            def two(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
+                image, kernel = moved(n)
+                sums = step(image, kernel, list(inner))
+                return step([row.moved(loop.x) for row in image], kernel.moved(loop.w), sums)
+
+            return nest.loop(0, count, 2, two, sums)
 
         def body(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
             return self._sum(rest, *moved(n), list(inner), step)
