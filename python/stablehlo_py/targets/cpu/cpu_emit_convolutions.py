@@ -28,13 +28,13 @@ from stablehlo_py.targets.cpu.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.product_forms import Form, form_of, multiply_add, widened
+from stablehlo_py.targets.cpu.product_forms import SMALL_INT_BLOCK_K, Form, form_of, multiply_add, widened
 from stablehlo_py.targets.cpu.register_transpose import fence
 from stablehlo_py.targets.cpu.streaming import Address
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
-CONVERTED = ("bf16", "f16", "i8")  # elements of the image that its copy holds in another form
+CONVERTED = ("bf16", "f16", "i8", "ui8")  # elements of the image that its copy holds in another form
 UNROLLED = 4  # steps of an innermost sum that are written out
 Index = int | ir.Value
 Places = tuple[Index, Index, Index, Index]  # in the image, in the kernel, in the result, in the sums that are kept
@@ -91,9 +91,9 @@ def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:
     # in groups, lanes may run over the groups, and their kernels are not packed right
     if names in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]) and geometry.loops["g"].extent == 1:
         return Form(names[0], 1, cpu.lanes(4))
-    if names == ["i8", "i8", "i32"]:
-        form = form_of("i8", cpu, accumulates=False)
-        return form if form.offsets else None
+    if names[0] == names[1] and names[0] in SMALL_INT_BLOCK_K and names[2] in ("i32", "ui32"):
+        form = form_of(names[0], cpu, accumulates=False)
+        return form if form.group > 1 else None
     return None
 
 
