@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fit the polynomials of transforms/math_expansions: prints coefficients.py.
+"""Fit the polynomials of transforms/math_expansions: prints coefficients.py; with --special those of ops/special_functions.
 
 Weighted least squares over Chebyshev nodes (close to the minimax polynomial), in decimal arithmetic of 90 digits.
 Coefficients are rounded one after the other, lowest power first, and the rest fitted again to what the rounding left.
@@ -8,6 +8,7 @@ Coefficients are rounded one after the other, lowest power first, and the rest f
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, getcontext
@@ -69,6 +70,20 @@ def scaled_erfc(x: Decimal) -> Decimal:
     for n in range(200, 0, -1):
         tail = x + Decimal(n) / 2 / tail
     return 1 / tail / SQRT_PI
+
+
+def erf_inv_by_root(root: Decimal) -> Decimal:
+    """erf_inv(x) / x where -log(1 - x^2) is the square of `root`, by Newton's method on log(erfc(y))."""
+    rest = (-root * root).exp()  # 1 - x^2
+    x = (1 - rest).sqrt()
+    y, wanted = (x if x < Decimal("0.9") else root), (rest / (1 + x)).ln()
+    for _ in range(60):
+        scaled = scaled_erfc(y)
+        step = (scaled.ln() - y * y - wanted) * scaled * SQRT_PI / 2
+        y += step
+        if abs(step) < Decimal(10) ** -40:
+            break
+    return y / x
 
 
 def _solve(matrix: list[list[Decimal]], right: list[Decimal]) -> list[Decimal]:
@@ -227,11 +242,42 @@ FITS = (
     Fit("CBRT", "m^(-1/3), 1 <= m <= 2", lambda m: (-(m.ln()) / 3).exp(), ONE, Decimal(2), 5, 64),
 )
 
+_CENTER, _MIDDLE = Decimal("3.125"), Decimal("3.25")
+SPECIAL_FITS = (
+    Fit(
+        "_ERF_INV_CENTER_SHORT",
+        "erf_inv(x) / x in w - 3.125, w = -log(1 - x^2) <= 6.25, for results in f32",
+        lambda t: erf_inv_by_root((t + _CENTER).sqrt()),
+        -_CENTER + TINY,
+        _CENTER,
+        14,
+        64,
+        lambda t: 1 / erf_inv_by_root((t + _CENTER).sqrt()),
+    ),
+    Fit(
+        "_ERF_INV_MIDDLE_SHORT",
+        "the same in sqrt(w) - 3.25, 6.25 <= w <= 15.96",
+        lambda t: erf_inv_by_root(t + _MIDDLE),
+        Decimal("2.5") - _MIDDLE,
+        Decimal("3.995") - _MIDDLE,
+        11,
+        64,
+        lambda t: 1 / erf_inv_by_root(t + _MIDDLE),
+    ),
+)
+
 
 def main() -> None:
+    if "--special" in sys.argv[1:]:
+        print_fits(SPECIAL_FITS)
+        return
     print('"""Coefficients of polynomials, highest power first: printed by tools/fit_polynomials.py."""\n')
     print("from __future__ import annotations")
-    for fit in FITS:
+    print_fits(FITS)
+
+
+def print_fits(fits: tuple[Fit, ...]) -> None:
+    for fit in fits:
         found, error = fit.coefficients()
         print(f"\n# {fit.what}: error 2^{math.log2(error):.1f}")
         print(f"{fit.name} = (")

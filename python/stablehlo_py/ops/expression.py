@@ -186,9 +186,14 @@ def where(condition: Num, yes: Number, no: Number) -> Num:
     return Num(arith.select(condition.value, like.lift(yes).value, like.lift(no).value))
 
 
-def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
-    """Horner's scheme, highest power first."""
+def polynomial(x: Num, coefficients: Sequence[float], *, contract: bool = False) -> Num:
+    """Horner's scheme, highest power first. contract: each product may be fused with its sum where the target can."""
     result = x.lift(coefficients[0])
     for c in coefficients[1:]:
-        result = result * x + c
+        if contract:
+            flag = arith.FastMathFlags.contract
+            product = arith.mulf(result.value, x.value, fastmath=flag)
+            result = Num(arith.addf(product, x.lift(c).value, fastmath=flag))
+        else:
+            result = result * x + c
     return result
