@@ -25,7 +25,15 @@ PythonFunction = Callable[[list[np.ndarray], Mapping[str, Any], tuple[ArrayType,
 Signature = Callable[[CustomCall], "str | None"]
 F = TypeVar("F", bound=Callable[..., object])
 
-FAMILIES = ("assertions", "permutations", "fft", "lapack", "tridiagonal", "sparse")  # modules here that register names
+FAMILIES = (
+    "assertions",
+    "permutations",
+    "fft",
+    "lapack",
+    "tridiagonal",
+    "sparse",
+    "unset",
+)  # modules here that register names
 
 _REGISTERED: dict[str, Registered] = {}
 _is_loaded = False

@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
-from stablehlo_py.dialects.custom_call import call_of
+from stablehlo_py.custom_calls.unset import UNSET
+from stablehlo_py.dialects.custom_call import call_of, target_of
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
@@ -27,6 +28,7 @@ from stablehlo_py.runtime.program import (
     Case,
     Command,
     Copy,
+    Fill,
     Host,
     Index,
     Kernel,
@@ -264,6 +266,8 @@ class _Builder:
                 self.where[op.results[0]] = self.view(op, self.where[self.root(op.operands[0])], scope)
         elif op.name == "func.call":
             self.launch(op, scope, uses)
+        elif op.name == "stablehlo.custom_call" and target_of(op) == UNSET:
+            scope.commands.append(Fill(self.target(op.results[0], scope), 0))  # it holds something from here on
         elif op.name == "stablehlo.custom_call":
             self.host(op, scope)
         elif op.name == "stablehlo.while":

@@ -221,3 +221,44 @@ def test_caches_of_keys_are_updated_in_place() -> None:
 def test_rows_of_any_type(dtype: Any) -> None:  # a numpy type
     xs = (numbers(STEPS, 7) * 4).astype(dtype)
     check(lambda xs: lax.map(lambda x: jnp.where(x == 0, x, x[::-1]), xs), xs)
+
+
+def test_what_is_written_whole_starts_as_any_memory() -> None:
+    def doubled(x: Any, rows: Any) -> Any:  # tracers
+        def step(i: Any, out: Any) -> Any:
+            return lax.dynamic_update_slice(out, rows[i][None] * 2, (i, 0))
+
+        return lax.fori_loop(0, STEPS, step, x)
+
+    listing = check(doubled, numbers(STEPS, 9), numbers(STEPS, 9, seed=1))
+    assert "r0 = fill 0 bytes" in listing
+
+
+def test_what_is_not_written_whole_keeps_its_start() -> None:
+    def every_other(x: Any, rows: Any) -> Any:  # tracers
+        def step(i: Any, out: Any) -> Any:
+            return lax.dynamic_update_slice(out, rows[i][None] * 2, (2 * i, 0))
+
+        return lax.fori_loop(0, STEPS // 2, step, x)
+
+    def clamped(x: Any, rows: Any) -> Any:  # the last rows all fall on one
+        def step(i: Any, out: Any) -> Any:
+            return lax.dynamic_update_slice(out, rows[i : i + 1] if isinstance(i, int) else rows[i][None], (i + 5, 0))
+
+        return lax.fori_loop(0, STEPS, step, x)
+
+    for function in (every_other, clamped):
+        assert "fill 0 bytes" not in check(function, numbers(STEPS, 9), numbers(STEPS, 9, seed=1))
+
+
+def test_blocks_of_rows_and_inner_loops() -> None:
+    def blocks(x: Any) -> Any:  # tracers
+        def step(i: Any, out: Any) -> Any:
+            return lax.dynamic_update_slice(out, lax.dynamic_slice(x, (2 * i, 0), (3, 9)) * 2, (2 * i, 0))
+
+        return lax.fori_loop(0, STEPS // 2, step, jnp.ones_like(x))
+
+    check(blocks, numbers(STEPS, 9))
+    inner = lambda x: lax.map(lambda v: jnp.sin(v) * 2, x)  # noqa: E731
+    check(lambda x: lax.map(inner, x), numbers(STEPS, STEPS, 9))
+    check(lambda x, c: lax.scan(lambda c, x: (c + inner(x), inner(c)), c, x), numbers(STEPS, STEPS), numbers(STEPS))
