@@ -6,7 +6,7 @@
           for each tile of MR rows:                 C tile = sum over k of A column x B row, all in registers
 
 The tile is MR x NR sums in vector registers; one step of k loads NR lanes of B and broadcasts MR lanes of A. Where
-registers are few, the last tiles have a row less, so that the rows come out even. A kernel of nothing but a product does
+registers are few, the first tiles leave a row to the next, so that the rows come out even. A kernel of nothing but a product does
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
 all of the other once. With few rows a panel is used right after it is packed, while it is in the first-level cache. What
 is summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed
@@ -15,7 +15,6 @@ up from zero, added in ascending order.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -159,7 +158,6 @@ class Product:
         self.has_rest = -(-self.k // self.group) % self.unroll > 0
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
         self.cuts_rows = self.tiles * self.mr - self.short != self.m
-        self.finishing: list[str] = []  # the function that does what follows, once there is one
         longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
@@ -275,32 +273,26 @@ class Product:
             nest.loop(*panels, self.chunk_panels, some)
 
         def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
-            j, tall = multiply(s, self.nr), self.tiles - self.short
-            start = self.first_row(t0)
+            j, start = multiply(s, self.nr), self.first_row(t0)
 
-            def tiles(of: Product, low: Index, high: Index) -> None:
-                def tile(t: ir.Value) -> None:
-                    i = self.first_row(t)
-                    emit_tile(of, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j)
+            def tile(t: ir.Value) -> None:
+                i = self.first_row(t)
+                emit_tile(self, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j, self.rows_of(t))
 
-                nest.loop(low, high, 1, tile)
-
-            if not self.short:
-                tiles(self, t0, t1)
-                return
-            lower = copy.copy(self)
-            lower.mr -= 1
-            tiles(self, t0, nest.minimum(t1, tall))
-            tiles(lower, nest.maximum(t0, tall), t1)
+            nest.loop(t0, t1, 1, tile)
 
         nest.once_or_loop(self.k, self.kc, block)
 
     def first_row(self, t: Index) -> Index:
         """Where a tile begins; of the last tile's end, the number of rows or more."""
         row = multiply(t, self.mr)
+        return nest.subtract(row, nest.minimum(t, self.short)) if self.short else row
+
+    def rows_of(self, t: Index) -> Index:
+        """How many rows of a tile count: the first tiles compute the first row of the next as well, and leave it."""
         if not self.short:
-            return row
-        return nest.subtract(row, nest.maximum(nest.subtract(t, self.tiles - self.short), 0))
+            return self.mr
+        return add(nest.minimum(nest.maximum(nest.subtract(t, self.short - 1), 0), 1), self.mr - 1)
 
     def at(self, labels: str, **where: Index) -> list[Index]:
         """Indices of an operand by the labels of its dimensions."""
@@ -309,7 +301,7 @@ class Product:
 
 
 def _tile_rows(m: int, registers: int, width: int) -> tuple[int, int]:
-    """Rows of a tile, and how many of the last tiles have one less.
+    """Rows of a tile, and how many of the first tiles leave one of them to the next.
 
     With 32 registers: as many as waste the fewest; of these, those whose sums hide the latency best. 16 sums keep two
     units busy for eight steps, longer than a multiply-add takes on any core so far; with more there are fewer loads, which

@@ -62,7 +62,8 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     """Tiles t0 .. t1 of rows, and what is noted of them."""
     noted = _begin(of, "lhs")
     if of.a_labels[-1] == "k":
-        noted = _rows(of, of.first_row(t0), nest.minimum(of.first_row(t1), of.m), noted)
+        stop = add(of.first_row(nest.subtract(t1, 1)), of.mr) if of.short else of.first_row(t1)
+        noted = _rows(of, of.first_row(t0), nest.minimum(stop, of.m), noted)
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
@@ -79,7 +80,7 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
     target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
     # of the starts; a tile may be wider than it has rows
-    last = extent - apart + 1 if side == "lhs" and of.short else (extent - 1) // apart * apart
+    last = extent - apart if side == "lhs" and of.short else (extent - 1) // apart * apart
     parts = range(0, width, of.lanes)
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0

@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 DEEP = 256  # steps beside which the way of a tile through a buffer is too short to be seen
 
 
-def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j: Index) -> None:
+def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j: Index, rows: Index) -> None:
     """Rows of C from i, columns from j.
 
-    t: which tile of the packed block of lhs; packed_row: its first row there; slot: which panel of rhs.
+    t: which tile of the packed block of lhs; packed_row: its first row there; slot: which panel of rhs; rows: how many
+    rows count.
     """
     after = of.epilogue
     if after is None:
-        _to_result(of, _sums(of, t, packed_row, slot, j), i, j)
+        _to_result(of, _sums(of, t, packed_row, slot, j), i, j, rows)
         return
     nest.when(of.last, lambda: _prefetch(of, after, i, j))
     _to_buffer(of, _sums(of, t, packed_row, slot, j))
-    nest.when(of.last, lambda: _finish(of, after, i, j), lambda: _rows(of, None, i, j))
+    nest.when(of.last, lambda: _finish(of, after, i, j, rows), lambda: _rows(of, None, i, j, rows))
 
 
-def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
+def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Index) -> None:
     """Add a tile to C, as far as it is inside."""
     inside = [
         arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
@@ -52,19 +53,19 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
         if cut
     ]
     if not inside:
-        _whole(of, sums, i, j)
+        _whole(of, sums, i, j, rows)
         return
 
     def edge() -> None:
         _to_buffer(of, sums)
-        _rows(of, None, i, j)
+        _rows(of, None, i, j, rows)
 
     if of.packed_steps >= DEEP:
         edge()
         return
 
     whole = inside[0] if len(inside) == 1 else arith.andi(*inside)
-    nest.when(whole, lambda: _whole(of, sums, i, j), edge)
+    nest.when(whole, lambda: _whole(of, sums, i, j, rows), edge)
 
 
 def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
@@ -193,18 +194,23 @@ def _checked(of: Product, walk: Walk, slot: Index, fast: Callable[[], list[ir.Va
 # --- to the result -----------------------------------------------------------------------------------------------------
 
 
-def _whole(of: Product, sums: list[ir.Value], i: Index, j: Index) -> None:
-    """A tile inside the result, from the registers."""
+def _whole(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Index) -> None:
+    """A tile inside the result, from the registers; its last row only if it counts."""
     stored = Vectors(of.result, of.lanes)
     corner = Address.of(of.c, of.at(of.c_labels, m=i, n=j))
     between_rows = strides_of(of.c)[0][of.c_labels.index("m")]
-    for number, total in enumerate(sums):
-        r, w = divmod(number, of.width)
-        place = corner.moved(r * between_rows + w * of.lanes)
-        value = _as_result(of, total)
-        if of.accumulate or of.first is not True:
-            value = _plus_earlier(of, value, place.load(stored.type))
-        place.store(value)
+
+    def row(r: int) -> None:
+        for w in range(of.width):
+            place = corner.moved(r * between_rows + w * of.lanes)
+            value = _as_result(of, sums[r * of.width + w])
+            if of.accumulate or of.first is not True:
+                value = _plus_earlier(of, value, place.load(stored.type))
+            place.store(value)
+
+    for r in range(of.mr - 1):
+        row(r)
+    nest.when(nest.equal(rows, of.mr), lambda: row(of.mr - 1))
 
 
 def _to_buffer(of: Product, sums: list[ir.Value]) -> None:
@@ -213,21 +219,14 @@ def _to_buffer(of: Product, sums: list[ir.Value]) -> None:
         tile.moved(number * of.lanes).store(total)
 
 
-def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
+def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) -> None:
     """The epilogue, in a function of its own: else its constants would take registers from the sums all along k."""
     partial = [of.c] if of.blocks > 1 or of.accumulate else []
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
     flags = [] if isinstance(of.first, bool) else [of.first]
     arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch), *flags]
     if of.short:
-        arguments.append(nest.index(of.mr))
-    if not of.finishing:
-        of.finishing.append(_make_finishing(of, epilogue, arguments, partial=partial))
-    func.CallOp([], ir.FlatSymbolRefAttr.get(of.finishing[0]), arguments)
-
-
-def _make_finishing(of: Product, epilogue: Epilogue, arguments: list[ir.Value], *, partial: list[ir.Value]) -> str:
-    """The function's name; tiles of both heights call the one that the first of them made."""
+        arguments.append(nest.index(rows))
     name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
     with ir.InsertionPoint(of.function):
         function = func.FuncOp(name, ([v.type for v in arguments], []), visibility="private")
@@ -242,16 +241,13 @@ def _make_finishing(of: Product, epilogue: Epilogue, arguments: list[ir.Value], 
     i, j, inside.at_batch = next(new), next(new), next(new)
     inside.first = of.first if isinstance(of.first, bool) else next(new)
     with ir.InsertionPoint(block):
-        _rows(inside, moved, i, j, next(new) if of.short else None)
+        _rows(inside, moved, i, j, next(new) if of.short else rows)
         func.ReturnOp([])
-    return name
+    func.CallOp([], ir.FlatSymbolRefAttr.get(name), arguments)
 
 
-def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index | None = None) -> None:
-    """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns.
-
-    rows: of the tile, where its height is not known here.
-    """
+def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index) -> None:
+    """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns."""
     stored = Vectors(of.result, of.lanes)
 
     def row(r: ir.Value) -> None:
@@ -269,8 +265,7 @@ def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Inde
 
         nest.once_or_loop(of.nr, of.lanes, part)
 
-    count: Index = of.mr if rows is None else rows
-    nest.loop(0, nest.minimum(count, nest.subtract(of.m, i)) if of.cuts_rows else count, 1, row)
+    nest.loop(0, nest.minimum(rows, nest.subtract(of.m, i)) if of.cuts_rows else rows, 1, row)
 
 
 def _as_result(of: Product, total: ir.Value) -> ir.Value:
