@@ -40,7 +40,6 @@ A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-
 FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
-UNROLL = 2  # steps of k at a time where a step is so few multiply-adds that counting steps is felt beside them
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -153,9 +152,6 @@ class Product:
         self.width = min(2, -(-self.n // self.lanes))  # vectors in a row of the tile
         self.nr = self.width * self.lanes
         self.mr, self.short = _tile_rows(self.m, cpu.registers, self.width)
-        self.unroll = UNROLL if cpu.registers < 32 else 1
-        # in the last block of k; the others are rounded up to vectors
-        self.has_rest = -(-self.k // self.group) % self.unroll > 0
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
         self.cuts_rows = self.tiles * self.mr - self.short != self.m
         longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group

@@ -105,11 +105,6 @@ def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callab
             scf.yield_([])
 
 
-def remainder(a: int | ir.Value, b: int) -> int | ir.Value:
-    """a % b for a >= 0."""
-    return a % b if isinstance(a, int) else arith.remui(a, index(b))
-
-
 def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b

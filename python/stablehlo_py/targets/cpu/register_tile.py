@@ -2,7 +2,6 @@
 
     for each step of k:  load NR lanes of rhs;  for each row: broadcast a lane of lhs, multiply and add
 
-Where registers are few a step is short, and two of them are one of the loop.
 A tile inside the result goes there from the registers. One that may be at an edge, or with something to be done to it,
 goes to a buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all
 sizes. Where there are many steps of k to a tile, those inside take that way too if there are edges, for less code.
@@ -93,31 +92,20 @@ def _sums(of: Product, t: Index, packed_row: Index, slot: Index, j: Index) -> li
     def fast() -> list[ir.Value]:
         first = Address.of(of.packed_a, [walk.lhs]), Address.of(of.packed_b, [walk.rhs])
 
-        def steps(count: int) -> Callable[..., list[ir.Value]]:
-            def body(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-                if count == of.unroll:
-                    _next_panel(of, t, k, j)
-                left, right = (
-                    side.moved(multiply(k, by)) for side, by in zip(first, (walk.lhs_step, walk.rhs_step), strict=True)
-                )
-                totals = list(sums)
-                for u in range(count):
-                    at = right.moved(u * walk.rhs_step)
-                    row = [at.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
-                    for r in range(of.mr):
-                        factor = left.moved(u * walk.lhs_step + r * walk.between_rows).spread(of.vectors.type)
-                        for w in range(of.width):
-                            place = r * of.width + w
-                            totals[place] = product_forms.multiply_add(of.form, factor, row[w], totals[place])
-                return totals
+        def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+            _next_panel(of, t, k, j)
+            left, right = (
+                side.moved(multiply(k, by)) for side, by in zip(first, (walk.lhs_step, walk.rhs_step), strict=True)
+            )
+            row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
+            totals = []
+            for r in range(of.mr):
+                factor = left.moved(r * walk.between_rows).spread(of.vectors.type)
+                for w in range(of.width):
+                    totals.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
+            return totals
 
-            return body
-
-        whole = of.steps
-        if of.has_rest:
-            whole = nest.subtract(whole, nest.remainder(whole, of.unroll))
-        sums = nest.loop(0, whole, of.unroll, steps(of.unroll), begin * of.mr)
-        return nest.loop(whole, of.steps, 1, steps(1), sums) if of.has_rest else sums
+        return nest.loop(0, of.steps, 1, step, begin * of.mr)
 
     if not of.form.is_small_float:
         return fast()
@@ -132,12 +120,10 @@ def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
     if not of.just_in_time or of.is_packed or of.b_labels[-1] != "n":
         return
     at = add(multiply(t, of.packed_steps), k)
-    shift = of.tiles.bit_length() - 1
-    for u in range(0, of.unroll, 1 << shift):
-        row = arith.shrui(nest.index(add(at, u)), nest.index(shift))
-        for n in range(0, of.nr, LINE // element_bytes(of.source)):
-            column = add(add(j, of.nr * of.chunk_panels), n)
-            nest.prefetch(of.b, of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=column))
+    row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
+    for n in range(0, of.nr, LINE // element_bytes(of.source)):
+        column = add(add(j, of.nr * of.chunk_panels), n)
+        nest.prefetch(of.b, of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=column))
 
 
 @dataclass(frozen=True)
