@@ -5,7 +5,6 @@ stablehlo-opt model.mlir --load-pass-plugin=examples/python_pass.py --pass-pipel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 
 
-@dataclass(frozen=True)
 class DivideToMultiply(Pass):
     """Replace divisions of f32 by a constant power of two by products."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from stablehlo_py.analysis.cost import program_cost
@@ -18,6 +17,7 @@ from stablehlo_py.core.types import TensorType
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
 from stablehlo_py.reading import read_module
+from stablehlo_py.records import record
 from stablehlo_py.runtime.dynamic import Shapes
 from stablehlo_py.runtime.executable import Signature
 from stablehlo_py.runtime.parts import thread_count
@@ -42,7 +42,7 @@ LARGE = 16  # constants with more elements than this are not printed in the text
 Parts = tuple[Program, list[bytes]]  # the Program and an object for each of its kernels
 
 
-@dataclass(frozen=True)
+@record
 class Making:
     """How a program is made. threads: how many may work on it; lap: is told the name of each step at its end."""
 
@@ -53,7 +53,7 @@ class Making:
     lap: Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@record
 class Open:
     """A program with symbolic dimensions, which is compiled for the shapes of a call. module: its bytecode."""
 
@@ -135,7 +135,7 @@ def _parts(module: ir.Module) -> tuple[ir.Operation, list[ir.Operation]]:
     return main[0], [f for f in functions if KERNEL in f.attributes]
 
 
-@dataclass(frozen=True)
+@record
 class _Lowered:
     """A kernel in the LLVM dialect, in a module of its own, which has to live as long."""
 

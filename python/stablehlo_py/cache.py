@@ -15,10 +15,11 @@ import struct
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from stablehlo_py.records import record
 
 MAGIC = b"SHLOCACHE1"
 KINDS = ("program", "kernel")
@@ -27,7 +28,7 @@ KEPT = 0.75  # of the bound, after old entries are removed
 _HEAD = len(MAGIC) + 32
 
 
-@dataclass(frozen=True)
+@record
 class Entry:
     """One file of the cache: its kind and key, its size in bytes, when it was last used (seconds since the epoch)."""
 

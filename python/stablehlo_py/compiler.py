@@ -11,12 +11,12 @@ import gc
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.errors import BadOption, CompileError
+from stablehlo_py.records import field, record
 from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
@@ -31,7 +31,7 @@ EXECUTORS = ("native", "python")
 TARGETS = ("cpu",)
 
 
-@dataclass(frozen=True)
+@record
 class Options:
     """How to compile; what is not given is the host's own.
 

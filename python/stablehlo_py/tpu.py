@@ -6,10 +6,9 @@ tiled_layout((300, 500), "bf16").text      # {1,0:T(8,128)(2,1)}
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.machine.tpu import CHIPS as CHIPS
 from stablehlo_py.machine.tpu import chip as _chip
+from stablehlo_py.records import record
 from stablehlo_py.simulator import timed, units
 from stablehlo_py.targets.tpu.gemm import compile_gemm
 from stablehlo_py.targets.tpu.planning.layout import TiledLayout as TiledLayout
@@ -19,7 +18,7 @@ from stablehlo_py.targets.tpu.planning.layout import tiled_layout as _tiled_layo
 MODES = ("overlap", "scalesim")
 
 
-@dataclass(frozen=True)
+@record
 class Timing:
     """cycles and seconds of the product on the whole chip; utilisation: of the matrix units' peak; vmem_peak: bytes."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.analysis.loops import counter_of
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.cost import Cost, cost_of
+from stablehlo_py.records import record
 
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 
-@dataclass(frozen=True)
+@record
 class ProgramCost:
     """total, and each op's share, largest flops first; unknown_loops: while loops counted once for want of a count.
 

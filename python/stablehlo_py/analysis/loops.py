@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Counter:
     """while (i = start; i < end; i += step), all constants and step > 0; number: which carried value i is."""
 

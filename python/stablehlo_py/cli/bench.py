@@ -6,19 +6,20 @@ import argparse
 import json
 import statistics
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.records import record
 from stablehlo_py.runtime.dynamic import DynamicExecutable
 from stablehlo_py.runtime.executable import Executable
 from stablehlo_py.runtime.profile import Profile, profile
 from stablehlo_py.targets.cpu import peak
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """One benchmark: seconds of compilation and of the calls, rates at the fastest of them, and this machine's limits.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from stablehlo_py.core.diagnostics import Diagnostic, Place
+from stablehlo_py.records import record
 
 _KINDS = "error|warning|note|remark"
 _HEAD = re.compile(rf"expected-({_KINDS})(-re)?\s*(?:@([+-]\d+|above|below|unknown))?\s*\{{\{{")
@@ -14,7 +14,7 @@ _REGEX = re.compile(r"\{\{(.*?)\}\}")
 _ADDED_BY_MLIR = "see current operation: "  # a note on every op error; tests do not expect it
 
 
-@dataclass(frozen=True)
+@record
 class Expected:
     """One annotation. line: what it is about, None for no known place; written: the line it stands on."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from dataclasses import dataclass
 from pathlib import Path
 
 from stablehlo_py import resources
@@ -13,11 +12,12 @@ from stablehlo_py.core.options import did_you_mean, nearest
 from stablehlo_py.core.passes import modules_under
 from stablehlo_py.core.registry import ANY, FACETS, Rule
 from stablehlo_py.errors import BadInput
+from stablehlo_py.records import record
 
 RULES = ("stablehlo_py.ops", "stablehlo_py.reference", "stablehlo_py.transforms", "stablehlo_py.targets")
 
 
-@dataclass(frozen=True)
+@record
 class Fact:
     """One rule of one op. target: the one it is for, or `any`; place: `file:line`, from the package's folder."""
 

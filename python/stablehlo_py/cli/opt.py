@@ -7,12 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from stablehlo_py.cli.opt_flags import PROGRAM, long_flags, make_parser
 from stablehlo_py.cli.parts import SPLIT, split_input
+from stablehlo_py.records import field, record
 
 # The bindings take most of a second to import, so help and wrong usage do without them.
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _check_names(options: argparse.Namespace, plan: Pipeline) -> None:
                 _bad_usage(f"--{flag.replace('_', '-')}={name}: no such pass runs\n  hint: {hint}")
 
 
-@dataclass
+@record(frozen=False)
 class _Part:
     """A piece of the input that is one program; its text has the line numbers of the whole."""
 
@@ -308,7 +308,7 @@ def _diagnostics(error: CompileError) -> tuple[Diagnostic, ...]:
     return (Diagnostic("error", error.message, error.where),)
 
 
-@dataclass
+@record(frozen=False)
 class _Watch:
     """The instruments that the flags ask for."""
 

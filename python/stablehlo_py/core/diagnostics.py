@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 _PLACE = re.compile(r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+)(?: \((?P<name>[^\n]*)\))?")
 _CURRENT_OP = re.compile(r'see current operation: (?:%\S+ = )?"?([A-Za-z_]\w*\.[\w.$]+)')
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3")
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """A point in a source file; `name` is what the frontend calls the op there, such as `jit(f)/add`."""
 
@@ -32,7 +32,7 @@ class Place:
         return found and Place(found["file"], int(found["line"]), int(found["column"]), found["name"] or "")
 
 
-@dataclass(frozen=True)
+@record
 class Diagnostic:
     """One message about one place; severity is error, warning, note or remark."""
 

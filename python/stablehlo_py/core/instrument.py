@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 Print = Callable[[ir.Operation], str]
 
@@ -73,7 +73,7 @@ class PrintIR(Instrument):
         self.write(f"// -----// IR Dump {when} {name}{of} //----- //\n{self.show(module).rstrip()}\n\n")
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """How long one pass took."""
 

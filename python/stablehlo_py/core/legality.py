@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Legality:
     """allow: all that may remain; empty for everything. forbid: what may not. Entries are dialects or full op names.
 

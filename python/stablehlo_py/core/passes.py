@@ -1,18 +1,18 @@
-"""Passes in Python: a frozen dataclass whose fields are the options and whose docstring is the summary."""
+"""Passes in Python: a class whose fields are the options and whose docstring is the summary."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import inspect
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stablehlo_py import resources
 from stablehlo_py.core import upstream
 from stablehlo_py.core.options import format_options, parse_options
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import Field, dataclass_transform, fields, record
 
 HOMES = ("stablehlo_py.transforms", "stablehlo_py.targets")  # where passes are looked for
 ANY = "any"  # the anchor of a pass that runs on whatever op it is nested under
@@ -24,13 +24,15 @@ PASSES: dict[str, type[Pass]] = {}
 BROKEN: dict[str, str] = {}  # module -> why it could not be imported
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass_transform(frozen_default=True)  # to type checkers, subclasses are what `record` makes of them
+@record
 class Pass:
     """The base of all Python passes.
 
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
     only_with: names of ops; in a module with none of them the pass has nothing to do, and a compilation leaves it out.
-    `run` changes the op in place; it raises CompileError, or emits errors at ops, when the program cannot be done.
+    Annotations of a subclass are its options: it is a record without saying so. `run` changes the op in place; it raises
+    CompileError, or emits errors at ops, when the program cannot be done.
     """
 
     name: ClassVar[str]
@@ -39,6 +41,7 @@ class Pass:
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        record(cls)
         if "name" in cls.__dict__:
             _register(cls)
 
@@ -53,7 +56,7 @@ class Pass:
     @classmethod
     def options(cls) -> tuple[Option, ...]:
         """The options that the pass takes, in order."""
-        return tuple(_option(cls, field) for field in dataclasses.fields(cls))
+        return tuple(_option(cls, field) for field in fields(cls))
 
     @classmethod
     def from_options(cls, text: str = "") -> Pass:
@@ -76,7 +79,7 @@ class Pass:
         return self.name + (f"{{{format_options(changed)}}}" if changed else "")
 
 
-@dataclasses.dataclass(frozen=True)
+@record
 class Option:
     """One option of a pass: its name in pipelines, the field that holds it, its type and default."""
 
@@ -110,12 +113,11 @@ class Option:
 _WANTED = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
 
 
-def _option(cls: type[Pass], field: dataclasses.Field[Any]) -> Option:  # Any: as dataclasses has it
-    kind = field.type if isinstance(field.type, str) else field.type.__name__
-    if kind not in _WANTED:
-        raise TypeError(f"{source_of(cls)}: option {field.name} of pass {cls.name} is {kind}; use {', '.join(_WANTED)}")
-    default = None if field.default is dataclasses.MISSING else field.default
-    return Option(field.name.replace("_", "-"), field.name, kind, default)
+def _option(cls: type[Pass], field: Field) -> Option:
+    if field.type not in _WANTED:
+        wanted = ", ".join(_WANTED)
+        raise TypeError(f"{source_of(cls)}: option {field.name} of pass {cls.name} is {field.type}; use {wanted}")
+    return Option(field.name.replace("_", "-"), field.name, field.type, None if field.required else field.default)
 
 
 def _register(cls: type[Pass]) -> None:

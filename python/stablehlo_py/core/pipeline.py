@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from stablehlo_py.core import upstream
 from stablehlo_py.core.collect import names_under
@@ -28,6 +27,7 @@ from stablehlo_py.core.pipeline_text import parse as parse
 from stablehlo_py.core.pipeline_text import shipped as shipped
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import PassManager, belongings, ir
+from stablehlo_py.records import record, replace
 
 
 def run(
@@ -123,7 +123,7 @@ def _joined(stage: Stage) -> list[Prepared]:
     return found
 
 
-@dataclass(frozen=True)
+@record
 class Prepared:
     """A pass, or several, that can run. native: in C++, so that errors are said to MLIR's handlers only."""
 

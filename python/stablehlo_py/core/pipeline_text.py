@@ -16,13 +16,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stablehlo_py import resources
 from stablehlo_py.core.legality import ANYTHING, Legality
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean, skip_value, split_commas
 from stablehlo_py.errors import CompileError
+from stablehlo_py.records import field, record, replace
 
 ROOT = "builtin.module"
 
@@ -37,7 +37,7 @@ class BadPipeline(CompileError):
     """A pipeline that cannot be run at all: its text, a pass or an option that does not exist."""
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """One pass of a pipeline. anchors: the ops it is nested under, from the module inwards; options: as written."""
 
@@ -58,7 +58,7 @@ class Step:
         return text
 
 
-@dataclass(frozen=True)
+@record
 class Stage:
     """A named run of steps: a place to stop, to dump, to time; `legality` says what may remain after it."""
 
@@ -76,7 +76,7 @@ class Stage:
         return self.legality.forbid
 
 
-@dataclass(frozen=True)
+@record
 class Pipeline:
     """Stages in order. doc: the first comment line of the file."""
 
@@ -188,7 +188,7 @@ def _find(name: str, near: Path | None = None) -> Path:
     raise BadPipeline(f"there is no pipeline {name!r}", hint=hint)
 
 
-@dataclass
+@record(frozen=False)
 class _File:
     """What a pipeline file says. loose: the passes outside its stages, for others to include."""
 

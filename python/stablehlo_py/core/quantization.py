@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from stablehlo_py.core.types import ElementType, TensorType, element_type, tensor_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 _TYPE = re.compile(
     r"!quant\.uniform<(?P<storage>[iu]+\d+)(<(?P<low>-?\d+):(?P<high>-?\d+)>)?:(?P<expressed>\w+)(:(?P<axis>\d+))?, "
@@ -19,7 +19,7 @@ _TYPE = re.compile(
 _TENSOR = re.compile(r"tensor<(?P<shape>(?:(?:\d+|\?)x)*)(?P<element>!quant\..*>)>$")
 
 
-@dataclass(frozen=True)
+@record
 class Quantization:
     """A uniform quantization, of the whole tensor or of each slice along `axis`; stored integers are low .. high."""
 

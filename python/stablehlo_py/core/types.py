@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import DYNAMIC, belongings, ir
+from stablehlo_py.records import record
 
 MOST_BYTES = 1 << 47  # what a process can address
 
 
-@dataclass(frozen=True)
+@record
 class ElementType:
     """An element type by its StableHLO spelling.
 
@@ -100,7 +100,7 @@ def element_type_of(dtype: np.dtype) -> ElementType:
     return row
 
 
-@dataclass(frozen=True)
+@record
 class TensorType:
     """A ranked tensor type; -1 stands for a dimension that is not known."""
 

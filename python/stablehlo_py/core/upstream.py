@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from stablehlo_py.mlir import PassManager, new_context
+from stablehlo_py.records import record
 
 TABLE = Path(__file__).with_name("upstream_passes.txt")
 
@@ -15,7 +15,7 @@ _NOBODY = "the-pass-that-nobody-registers"
 _OPTION = re.compile(r"\{(.*)\}", re.S)
 
 
-@dataclass(frozen=True)
+@record
 class Upstream:
     """A C++ pass. anchors: the ops that it may run on; empty where it takes any."""
 

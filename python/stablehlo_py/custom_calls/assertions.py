@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from stablehlo_py.core.ulp import ulp_distance
 from stablehlo_py.custom_calls.call import CustomCall
 from stablehlo_py.custom_calls.registry import register_custom_call
+from stablehlo_py.records import record
 from stablehlo_py.runtime.program import ArrayType
 
 Attributes = Mapping[str, Any]  # Any: as in CustomCall
@@ -34,7 +34,7 @@ def shape_assertion(inputs: list[np.ndarray], attributes: Attributes, results: T
         raise ValueError(message.format(*[value.item() for value in values]))
 
 
-@dataclass
+@record(frozen=False)
 class Tally:
     """How many comparisons have held."""
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.records import field, record
 from stablehlo_py.runtime.program import ArrayType
 
 Layout = tuple[int, ...] | None  # dimensions from the fastest to the slowest in memory; None is row-major
 
 
-@dataclass(frozen=True)
+@record
 class CustomCall:
     """What a program says of a custom call.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from stablehlo_py.custom_calls import lapack_routines as routines
 from stablehlo_py.custom_calls.call import CustomCall
 from stablehlo_py.custom_calls.registry import PythonFunction, register_custom_call
+from stablehlo_py.records import record
 from stablehlo_py.runtime.program import ArrayType
 
 Attributes = Mapping[str, Any]  # Any: as in CustomCall
@@ -23,7 +23,7 @@ Types = tuple[ArrayType, ...]
 DTYPES = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
 
 
-@dataclass(frozen=True)
+@record
 class Family:
     """One routine in up to four precisions.
 

@@ -10,16 +10,17 @@ import ctypes
 import functools
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from stablehlo_py.records import record
+
 BAD_INPUT = -4  # what JAX's own kernels report for infinities and NaN, on which some routines do not end
 
 
-@dataclass
+@record(frozen=False)
 class Options:
     """A call's options: letters such as uplo as text, sizes as numbers."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from stablehlo_py.custom_calls.call import CustomCall
 from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.records import record
 from stablehlo_py.runtime.program import ArrayType
 
 # (inputs, attributes, result types) -> the result, or a tuple of them; None for a call without results
@@ -39,7 +39,7 @@ _REGISTERED: dict[str, Registered] = {}
 _is_loaded = False
 
 
-@dataclass(frozen=True)
+@record
 class Registered:
     """A function under its name. Exactly one of python and address is given; keep: what must live as long."""
 

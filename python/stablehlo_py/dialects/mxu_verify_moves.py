@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from stablehlo_py.core.types import TensorType
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 
 
 class Broken(Exception):
@@ -16,7 +15,7 @@ class Broken(Exception):
         self.operation, self.message = operation, message
 
 
-@dataclass
+@record(frozen=False)
 class State:
     """What is known of one buffer at a point of the program."""
 
@@ -126,7 +125,7 @@ class MoveRules:
         self.last_index[op.results[0]] = mxu.integer(op.attributes["limit"])
 
 
-@dataclass(frozen=True)
+@record
 class LinearForm:
     """constant + sum of factors[i] * index i."""
 

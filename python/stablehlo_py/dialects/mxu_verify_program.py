@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.mxu_verify import Problem, is_shared
 from stablehlo_py.machine.tpu import CHIPS, Chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Live:
     """A value in fast memory from kernel `first` to kernel `last` of its block, both included; made: by a kernel."""
 

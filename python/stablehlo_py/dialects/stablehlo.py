@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.mlir import ir, raw_elements, stablehlo
+from stablehlo_py.records import record
 
 _VIEWS: dict[str, type[Op]] = {}
 _ENUM = re.compile(r"<([\w ]+)>|^(\w+)$")
@@ -143,7 +143,7 @@ class Constant(Op):
         return np.frombuffer(raw[0], dtype=self.type.element.dtype)[0]
 
 
-@dataclass(frozen=True)
+@record
 class DotDims:
     """dot_dimension_numbers; the result's dimensions are batch, lhs free, rhs free."""
 
@@ -174,7 +174,7 @@ class DotGeneral(Op):
         )
 
 
-@dataclass(frozen=True)
+@record
 class ConvDims:
     """dimension_numbers of a convolution."""
 
@@ -242,7 +242,7 @@ class Convolution(Op):
         return self.integer("batch_group_count", 1)
 
 
-@dataclass(frozen=True)
+@record
 class GatherDims:
     """dimension_numbers of a gather."""
 
@@ -275,7 +275,7 @@ class Gather(Op):
         return self.ints("slice_sizes")
 
 
-@dataclass(frozen=True)
+@record
 class ScatterDims:
     """scatter_dimension_numbers."""
 

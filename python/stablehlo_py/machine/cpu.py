@@ -8,10 +8,11 @@ here leave room for.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Cpu:
     """vector_bytes: of one register; registers: how many there are; l1, l2: bytes of the caches of one core."""
 

@@ -6,12 +6,11 @@ manual, "Target ISA notes": ptx is the first version that knows the chip and wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.errors import CompileError
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class GpuChip:
     """One compute capability."""
 

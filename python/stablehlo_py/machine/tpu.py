@@ -13,13 +13,12 @@ property that anyone has published. Sources:
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from stablehlo_py.records import record, replace
 
 MIB = 1 << 20
 
 
-@dataclass(frozen=True)
+@record
 class Calibration:
     """Constants fitted to measured products; `fitted_on` says which, `folds` the errors of the cross-validation."""
 
@@ -31,7 +30,7 @@ class Calibration:
     folds: tuple[float, ...] = ()  # mean absolute percentage error on each held-out fold
 
 
-@dataclass(frozen=True)
+@record
 class Chip:
     """What one program runs on: `cores` TensorCores that share a program (2 is megacore); sizes are per core."""
 
@@ -104,7 +103,7 @@ class Chip:
 
     def replace(self, **changes: object) -> Chip:
         """The same chip with other numbers, for a what-if."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)  # type: ignore[arg-type]
 
 
 # Fitted by `python -m stablehlo_py.targets.tpu.calibrate` on measured products of a whole chip, 5-fold cross-validated.
@@ -125,7 +124,7 @@ _V6E_FIT = Calibration(
     folds=(9.3, 15.6, 7.9, 8.0, 6.5),
 )
 # No measured products of these chips were at hand. Their arrays are v4's, so v4's constants stand in: [assumed].
-_V5_FIT = dataclasses.replace(_V4_FIT, fitted_on="not fitted: the constants of v4, whose arrays they have", folds=())
+_V5_FIT = replace(_V4_FIT, fitted_on="not fitted: the constants of v4, whose arrays they have", folds=())
 
 V4 = Chip(
     name="v4",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,9 +20,10 @@ from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, bufferization, complex, ir, linalg, scf, tensor
 from stablehlo_py.ops import small_float
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Tensor:
     """A tensor value in storage form together with its semantic type."""
 

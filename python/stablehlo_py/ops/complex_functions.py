@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, complex, ir, math
 from stablehlo_py.ops.expression import Num, polynomial, where
 from stablehlo_py.ops.libm import call, call_libm
 from stablehlo_py.ops.math_functions import atan2 as angle
+from stablehlo_py.records import record
 
 _INFINITY = float("inf")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Complex:
     """A complex scalar as its two parts."""
 
@@ -242,7 +242,7 @@ _SINH = tuple(1 / python_math.factorial(n) for n in range(19, 0, -2))
 _COSH_BEYOND = 700.0  # from here on exp(y) is taken in two steps, since a small sine may bring the product back
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Sum:
     """(high + low) * scale, where high + low has more digits than one number."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.core.types import TensorType
@@ -12,9 +11,10 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, cast, converted, multiply_add
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Loops:
     """The loops of a convolution, outermost first; groups before or after the taps.
 

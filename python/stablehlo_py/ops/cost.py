@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from stablehlo_py.core import registry
 from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral, Op, ReduceWindow
+from stablehlo_py.records import record
 
 TRANSCENDENTAL = frozenset(
     "atan2 cbrt cosine exponential exponential_minus_one log log_plus_one logistic power rsqrt sine sqrt tan tanh".split()  # noqa: SIM905
 )
 
 
-@dataclass(frozen=True)
+@record
 class Cost:
     """flops: additions, multiplications and their like. transcendentals: exp and its like, counted apart.
 

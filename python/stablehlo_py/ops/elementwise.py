@@ -6,7 +6,6 @@ The kind is that of the first operand. Bodies work on compute scalars; `build.el
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stablehlo_py.core.registry import lower, scalar
 from stablehlo_py.dialects.stablehlo import Op
@@ -14,11 +13,12 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, ir, math
 from stablehlo_py.ops import build, integers, math_functions
 from stablehlo_py.ops import complex_functions as cx
+from stablehlo_py.records import record
 
 Function = Callable[..., ir.Value]
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """The function of an op on each kind of element; `uint` is as `int` when absent."""
 

@@ -7,14 +7,14 @@ ordered (false on NaN). Integers are signless: `<` and `>>` are the signed forms
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, ir, math
+from stablehlo_py.records import record
 
 _F, _I = arith.CmpFPredicate, arith.CmpIPredicate
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Num:
     """A scalar value with operators."""
 

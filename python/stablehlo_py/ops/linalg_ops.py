@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.core.types import ElementType, element_type
@@ -14,11 +13,12 @@ from stablehlo_py.ops import complex_functions as cx
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.convert import convert
 from stablehlo_py.ops.expression import Num
+from stablehlo_py.records import record
 
 Read = Callable[[ir.Value, ir.Value], ir.Value]  # (row, column) -> a scalar of the wide type
 
 
-@dataclass(frozen=True)
+@record
 class Field:
     """Arithmetic in the type that sums are kept in: f64 or complex<f64>."""
 

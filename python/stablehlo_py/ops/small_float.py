@@ -6,14 +6,13 @@ subnormals. The 8-, 6- and 4-bit kinds are done on the bits for any split into e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.core.types import ElementType
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.ops.expression import Num, where
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Format:
     """A sign bit, `exponent` bits and `mantissa` bits; a value is 1.m * 2**(e - bias), or 0.m * 2**(1 - bias).
 

@@ -15,7 +15,6 @@ by it). A key is compared as an unsigned integer u(f), where
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stablehlo_py.core import registry
 from stablehlo_py.core.types import ElementType, tensor_type
@@ -24,12 +23,13 @@ from stablehlo_py.mlir import arith, ir
 from stablehlo_py.ops import build
 from stablehlo_py.ops.convert import to_bits
 from stablehlo_py.ops.expression import Num, where
+from stablehlo_py.records import record
 
 MOST_OPS = 200  # of a comparator that is looked at
 _FLIPPED = {"LT": "GT", "GT": "LT"}
 
 
-@dataclass(frozen=True)
+@record
 class Key:
     """One key of an order: what the comparator compares, as its region makes it of the left elements."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.places import place, position
+from stablehlo_py.records import record
 
 # The spec's ops and the few beside them that programs come with: what a misspelt name can have meant.
 _SPEC = (
@@ -64,7 +64,7 @@ _FOREIGN = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """What is read: its name in messages, and its text where it is text."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from stablehlo_py.core.quantization import stored_type
 from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.core.types import TensorType
@@ -12,11 +10,12 @@ from stablehlo_py.errors import BadInput, UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.pointwise import POINTWISE
 from stablehlo_py.ops.evaluate.quantized import on_quantized
+from stablehlo_py.records import field, record
 
 TERMINATORS = frozenset({"func.return", "stablehlo.return"})
 
 
-@dataclass
+@record(frozen=False)
 class Step:
     """One op: which values it takes, what it is evaluated by, which values it makes, and which die with it."""
 
@@ -30,7 +29,7 @@ class Step:
     dead: tuple[int, ...] = ()
 
 
-@dataclass
+@record(frozen=False)
 class Plan:
     """One block. elementwise: all its ops are pointwise on scalars, so it can be run on whole arrays."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.records import replace
 from stablehlo_py.runtime.plan import Liveness, analyse_liveness
 from stablehlo_py.runtime.program import Command, Copy, Fill, Program
 
@@ -49,7 +49,7 @@ def sole_owners(arrays: Sequence[np.ndarray], places: Sequence[int]) -> tuple[np
 
 def _without_copies(program: Program) -> Program:
     """The program with whole copies of an argument into a result as mere writes of the result."""
-    return dataclasses.replace(program, commands=tuple(_written(program, command) for command in program.commands))
+    return replace(program, commands=tuple(_written(program, command) for command in program.commands))
 
 
 def _written(program: Program, command: Command) -> Command:

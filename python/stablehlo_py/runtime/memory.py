@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from stablehlo_py.records import record
 from stablehlo_py.runtime.flatten import arena_bytes
 from stablehlo_py.runtime.plan import Plan
 from stablehlo_py.runtime.program import Program
 
 
-@dataclass(frozen=True)
+@record
 class MemoryAnalysis:
     """Bytes. temporaries: the arena of one call, which is kept for the next; each call that runs at once has its own.
 

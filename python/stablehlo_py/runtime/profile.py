@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from stablehlo_py.records import record
 from stablehlo_py.runtime.executor import KERNEL, Executor, PythonExecutor
 from stablehlo_py.runtime.program import Command, Launch, walk
 
 
-@dataclass(frozen=True)
+@record
 class KernelTime:
     """One kernel over one call of the program: how often it ran, its seconds in all, the bytes of its buffers."""
 
@@ -22,7 +22,7 @@ class KernelTime:
     bytes: int
 
 
-@dataclass(frozen=True)
+@record
 class Event:
     """One run of a kernel: when it began, in seconds from the start of the program, and how long it took."""
 
@@ -31,7 +31,7 @@ class Event:
     seconds: float
 
 
-@dataclass(frozen=True)
+@record
 class Profile:
     """kernels: slowest first. events: every run in order. seconds: of one call, on one thread."""
 

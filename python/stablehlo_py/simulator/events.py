@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from stablehlo_py.records import record
 
 MXU, VPU, XLU, EUP, DMA_IN, DMA_OUT, LOCAL_IN, LOCAL_OUT, PREFETCH = range(9)
 UNITS = ("MXU", "VPU", "XLU", "EUP", "DMA in", "DMA out", "local in", "local out", "prefetch")
@@ -18,7 +19,7 @@ HBM_UNITS = (DMA_IN, DMA_OUT)  # of a kernel; PREFETCH is what runs behind it fo
 LOOK_AHEAD = (1, 4, 4, 4, 1, 1, 1, 1, 1)
 
 
-@dataclass(frozen=True)
+@record
 class Command:
     """`work` cycles on `unit` as if alone, `delay` cycles after the commands in `after` (numbers) have ended."""
 
@@ -30,7 +31,7 @@ class Command:
     delay: float = 0.0
 
 
-@dataclass(frozen=True)
+@record
 class Span:
     """When a command ran."""
 

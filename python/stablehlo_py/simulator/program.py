@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import ElementType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 BlockMap = Callable[..., tuple[int, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Buffer:
     """A ref: an argument of the kernel (with its logical shape) or an allocation (with its copies)."""
 
@@ -37,12 +37,12 @@ class Buffer:
         return bool(self.logical)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Node:
     """Anything that stands in a kernel's body."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Loop(Node):
     bounds: tuple[int, ...]
     indices: tuple[int, ...]  # numbers of the index variables
@@ -64,19 +64,19 @@ class Loop(Node):
         return same and (push.k, push.n) == self.indices and (matmul.k, matmul.n) == self.indices
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class CoreSplit(Node):
     cores: int
     index: int
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Barrier(Node):
     pass
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class DmaStart(Node):
     """Between `large`, of which `block(indices)` is the block number, and `small`, which holds one block."""
 
@@ -88,7 +88,7 @@ class DmaStart(Node):
     block: BlockMap
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class DmaStrided(Node):
     """Between `large` and rows of `small` from `at` on; `first(indices)` is the first element, `dim` what the rows run along."""
 
@@ -104,7 +104,7 @@ class DmaStrided(Node):
     at: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class View(Node):
     """Names a block of a buffer that is in VMEM already."""
 
@@ -114,18 +114,18 @@ class View(Node):
     block: BlockMap
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class DmaWait(Node):
     semaphore: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Fill(Node):
     target: Buffer
     value: float
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Mask(Node):
     target: Buffer
     dim: int
@@ -134,7 +134,7 @@ class Mask(Node):
     block: BlockMap
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Push(Node):
     source: Buffer
     k: int
@@ -144,7 +144,7 @@ class Push(Node):
     tile: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Matmul(Node):
     lhs: Buffer
     weights: int
@@ -155,25 +155,25 @@ class Matmul(Node):
     tile: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Pop(Node):
     acc: Buffer
     target: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Transpose(Node):
     source: Buffer
     target: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Relayout(Node):
     source: Buffer
     target: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Place(Node):
     """Lanes of `source` into lanes of `target`: to, to_step, from, from_step, count."""
 
@@ -182,7 +182,7 @@ class Place(Node):
     lanes: tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class ReadIndex(Node):
     """The index variable `result` takes the element `place(indices)` of `source`, clamped to 0 and `limit`."""
 
@@ -193,7 +193,7 @@ class ReadIndex(Node):
     result: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Vector(Node):
     """arguments: buffers, or numbers that stand for themselves."""
 
@@ -206,7 +206,7 @@ class Vector(Node):
         return tuple(a for a in self.arguments if isinstance(a, Buffer))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Reduce(Node):
     source: Buffer
     target: Buffer
@@ -214,7 +214,7 @@ class Reduce(Node):
     limit: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Program:
     """A kernel: its arguments (inputs first), its allocations, and its body."""
 

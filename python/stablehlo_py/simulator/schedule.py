@@ -7,7 +7,6 @@ do, in the order of their starts, and share the HBM with it. A kernel starts whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 from stablehlo_py.simulator import exchange, timed
 from stablehlo_py.simulator.program import Program, read_kernel
 
 
-@dataclass(frozen=True)
+@record
 class Start:
     """Begin to bring `bytes` to fast memory, on each core its share where `shared`."""
 
@@ -29,14 +29,14 @@ class Start:
     space: str
 
 
-@dataclass(frozen=True)
+@record
 class Wait:
     """Until a started value is there."""
 
     value: int
 
 
-@dataclass(frozen=True)
+@record
 class Launch:
     """A kernel; inputs: the numbers of the values that it takes, output: of the one that it makes."""
 
@@ -48,7 +48,7 @@ class Launch:
 Step = Start | Wait | Launch
 
 
-@dataclass(frozen=True)
+@record
 class KernelTime:
     """One kernel in its program, in cycles: `stall` before it for prefetches, `exchange` between cores, then its own time.
 
@@ -115,7 +115,7 @@ class _Reader:
         return found
 
 
-@dataclass
+@record(frozen=False)
 class _Clock:
     """now, and the transfers on their way: (value, cycles of HBM left), the first one first."""
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.records import field, record, replace
 from stablehlo_py.simulator import events, units
 from stablehlo_py.simulator import program as p
 
@@ -29,7 +29,7 @@ SHORT_TRIPS = 3  # trips of a long loop that are run, and one more to find the t
 CLEAR = 0.9  # the second busiest resource is at most so busy, for a run cut short to stand for the whole
 
 
-@dataclass(frozen=True)
+@record
 class Timed:
     """Cycles of a kernel on one core, with its launch; busy: cycles that each unit works, as if alone.
 
@@ -168,7 +168,7 @@ def _bottleneck(busy: dict[str, float]) -> tuple[str, bool]:
     return first, work[second] <= CLEAR * work[first]
 
 
-@dataclass
+@record(frozen=False)
 class _Copy:
     """One copy of a buffer: who wrote it last and who has read it since."""
 

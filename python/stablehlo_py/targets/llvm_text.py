@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import string
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -17,6 +16,7 @@ from ml_dtypes import bfloat16
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir, llvm_ir
+from stablehlo_py.records import record
 
 _TRANSLATED_DIALECTS = ("llvm.", "nvvm.")
 # Scalars and vectors of these are LLVM types too; index, memref, tensor, tuple and the 8-bit floats are not.
@@ -63,7 +63,7 @@ def _unsupported(op: ir.Operation, why: str) -> UnsupportedOp:
     return UnsupportedOp(op.name, why, where=describe_location(op.location))
 
 
-@dataclass(frozen=True)
+@record
 class _Format:
     """An IEEE-like format: the numpy dtype, the type of its bits, the bits of infinity, of a quiet NaN and of the sign."""
 

@@ -6,17 +6,17 @@ import ctypes
 import ctypes.util
 import functools
 import threading
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from stablehlo_py.errors import BadOption
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpus import resolved
 
 ENTRY = "kernel_entry"
 
 
-@dataclass(frozen=True)
+@record
 class CodegenOptions:
     """What the code of a kernel depends on beside its IR.
 

@@ -8,7 +8,6 @@ differ by a few times as much; one that stays must be equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from stablehlo_py.ops.evaluate import complex as cx
 from stablehlo_py.ops.evaluate.folding import known_body
 from stablehlo_py.ops.evaluate.numeric import element_of, exact, narrow
 from stablehlo_py.ops.evaluate.quantized import OnReal
+from stablehlo_py.records import replace
 from stablehlo_py.reference.interpreter import Interpreter
 from stablehlo_py.reference.plan import Step
 

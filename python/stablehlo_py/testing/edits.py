@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.reference.interpreter import Interpreter
 from stablehlo_py.reference.plan import Step
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """MLIR text and the arrays that @main is called with."""
 

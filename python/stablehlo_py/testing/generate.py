@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
+from stablehlo_py.records import record
 from stablehlo_py.testing import (
     ops_calls,
     ops_contraction,
@@ -35,7 +35,7 @@ _TOTALS = list(itertools.accumulate(weight for _, weight in _FAMILIES))
 _CONTROL = 0.05  # of the ops are control flow
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """A program with what it is run on."""
 
@@ -46,7 +46,7 @@ class Case:
         return [make_array(a.value.shape, a.value.element, a.style, a.seed) for a in self.arguments]
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """The lines of one graph and what comes out of it."""
 

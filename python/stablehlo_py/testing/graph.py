@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from random import Random
 
 from stablehlo_py.core.types import ELEMENT_TYPES, ElementType
+from stablehlo_py.records import field, record
 
 MOST_ELEMENTS = 3000
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 13, 16, 17, 0)
@@ -18,7 +18,7 @@ FLOATS = ("f32", "f32", "f32", "f64", "f64", "f16", "bf16", *SMALL_FLOATS)
 COMPLEX = ("complex<f32>", "complex<f64>")
 
 
-@dataclass(frozen=True)
+@record
 class Value:
     """An SSA value."""
 
@@ -43,7 +43,7 @@ class Value:
         return self.element.startswith("!quant")
 
 
-@dataclass(frozen=True)
+@record
 class Argument:
     """A value that comes from outside; style: which numbers it holds (see values.py)."""
 
@@ -68,7 +68,7 @@ def matrix(rows: Sequence[tuple[int, int]]) -> str:
     return f"dense<{[list(r) for r in rows]}> : tensor<{len(rows)}x2xi64>"
 
 
-@dataclass
+@record(frozen=False)
 class Graph:
     """Values in scope, lines so far, arguments; `random` decides everything."""
 

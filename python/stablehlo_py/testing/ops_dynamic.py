@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from stablehlo_py.records import record
 from stablehlo_py.testing.graph import COMPLEX, FLOATS, INTEGERS, Argument, Graph, Value, array
 from stablehlo_py.testing.ops_elementwise import BINARY, UNARY
 
 _MOST_ELEMENTS = 2000
 
 
-@dataclass(frozen=True)
+@record
 class Open(Value):
     """A value whose `shape` is that of the call; the type shows ? for the dimensions that are open."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reading.guard import survives
+from stablehlo_py.records import field, record
 from stablehlo_py.testing import edits
 from stablehlo_py.testing.edits import Program
 from stablehlo_py.testing.shapes import sizes_in, with_smaller_dims
@@ -18,7 +18,7 @@ from stablehlo_py.testing.shapes import sizes_in, with_smaller_dims
 Check = Callable[[Program], bool]
 
 
-@dataclass
+@record(frozen=False)
 class Reduction:
     """One reduction: the best program so far, and how many candidates were tried until when."""
 

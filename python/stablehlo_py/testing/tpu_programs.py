@@ -7,7 +7,6 @@ as exp round, they must be close.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from stablehlo_py.dialects.mxu_verify import check_kernel
 from stablehlo_py.dialects.mxu_verify_program import check_program
 from stablehlo_py.machine.tpu import CHIPS, Chip, chip
 from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.records import record
 from stablehlo_py.reference import interpret
 from stablehlo_py.simulator.program import Program
 from stablehlo_py.targets.tpu import emit
@@ -29,7 +29,7 @@ EXACT_ACTIVATIONS = ("abs", "negate", "relu")
 ROUNDED_ACTIVATIONS = ("tanh", "logistic", "exponential")
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """One program: its text and arguments, what it is compiled for, and the error that rounding leaves (0: none).
 

@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import stablehlo_py
+from stablehlo_py.records import record
 
 MEMORY = 8 << 30  # of address space
 PATIENCE = 10  # times the limit on a child's own time may pass on the clock
@@ -29,7 +29,7 @@ COMPARE = "compare"  # with the reference interpreter
 COMPILE = "compile"  # only
 
 
-@dataclass(frozen=True)
+@record
 class Verdict:
     """kind: ok, mismatch, refused (a CompileError), error (any other exception), crash, hang. detail: one line or more."""
 

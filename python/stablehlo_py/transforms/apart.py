@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.transforms.grouping import (
     ALIASES,
     LONGEST_ROW,
@@ -25,7 +25,7 @@ from stablehlo_py.transforms.grouping import (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Apart:
     """`bytes` of values that kernel `first` makes and kernel `second` reads from memory, and why these are not one."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stablehlo_py.dialects.custom_call import call_of, target_of
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 from stablehlo_py.runtime.program import (
     ArrayType,
     Buffer,
@@ -44,7 +45,7 @@ from stablehlo_py.transforms.memory_pieces import Piece
 _MOST_DIMENSIONS = 64  # of an array of NumPy 2
 
 
-@dataclass(frozen=True)
+@record
 class KernelInfo:
     """What a program must know of a kernel.
 
@@ -80,7 +81,7 @@ def build_program(
     return _Builder(kernels, pieces or {}).program(main)
 
 
-@dataclass
+@record(frozen=False)
 class _Scope:
     """One block while it is being translated.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from stablehlo_py.core import registry
 from stablehlo_py.core.diagnostics import describe_location
@@ -17,6 +16,7 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
 from stablehlo_py.transforms.views import element, is_piece, is_view, trace
@@ -35,7 +35,7 @@ LARGE = 1 << 16
 LONGEST_ROW = 1 << 15
 
 
-@dataclass
+@record(frozen=False)
 class Unit:
     """Ops that become one kernel, or one op that stays in @main.
 

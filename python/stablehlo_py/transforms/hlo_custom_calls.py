@@ -5,7 +5,6 @@ custom_call @f(%x) -> tuple<a, b>   ->   custom_call @f(%x) {has_side_effect = f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py import custom_calls
@@ -19,7 +18,6 @@ from stablehlo_py.reading.annotations import walk
 EFFECT = "has_side_effect"
 
 
-@dataclass(frozen=True)
 class HloCustomCalls(Pass):
     """Refuse custom calls of functions that nobody registered; say of the others whether they may be dropped."""
 

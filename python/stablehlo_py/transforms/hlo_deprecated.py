@@ -11,7 +11,6 @@ cross-replica-sum(x)         ->  x, on one device
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from stablehlo_py.reading.constants import elements
 from stablehlo_py.reading.places import place
 
 
-@dataclass(frozen=True)
 class HloDeprecated(Pass):
     """Replace deprecated ops by the modern ones; what has no modern form stays."""
 

@@ -6,7 +6,6 @@ custom_call @mhlo.erf(%x)                                ->   chlo.erf %x   ->  
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -22,7 +21,6 @@ KEEP = CHLO_RULES | {"chlo.top_k"}
 _HIDDEN = "kept."  # kept ops hide in custom calls of this prefix while the C++ pass, which takes no list, runs
 
 
-@dataclass(frozen=True)
 class HloExpandChlo(Pass):
     """Expand chlo ops and composites, except those in KEEP, which stay or become chlo ops."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Convolution
 from stablehlo_py.mlir import ir, stablehlo
 from stablehlo_py.reading.annotations import walk
+from stablehlo_py.records import record
 
 FEWEST_TAPS = 256  # below, the worst error of a plain sum is no larger than that of the transforms
 # A transform of n real numbers counts as 2.5 n log2 n operations, which run at an eighth of the rate of a convolution's
@@ -34,7 +34,6 @@ GAIN = 2
 PRIMES = (2, 3, 5)  # of a length that is transformed fast
 
 
-@dataclass(frozen=True)
 class HloFftConvolutions(Pass):
     """Replace convolutions of floats with large windows by products of spectra."""
 
@@ -53,7 +52,7 @@ class HloFftConvolutions(Pass):
                 operation.erase()
 
 
-@dataclass(frozen=True)
+@record
 class Window:
     """One spatial dimension: sizes with their dilations, and where the result begins in the whole product."""
 
@@ -144,7 +143,7 @@ def _all(flags: ir.Value) -> ir.Value:
     return reduce.results[0]
 
 
-@dataclass(frozen=True)
+@record
 class _Plan:
     """A convolution of one input feature in each group, with the windows of its spatial dimensions."""
 

@@ -8,7 +8,6 @@ it is small, or where constants of that size go away with it; and the work is bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 
 SMALL = 4096  # bytes of a result that may be new in the program
 LARGE = 64 << 20  # bytes of the largest result that may take the place of a constant
@@ -37,7 +37,6 @@ _NOT_POINTWISE_IN_SHAPE = frozenset({"stablehlo.bitcast_convert"})
 _NEVER = frozenset({"stablehlo.constant", "stablehlo.rng", "stablehlo.custom_call"})
 
 
-@dataclass(frozen=True)
 class HloFold(Pass):
     """Compute ops of constants now, where the result is small or one element repeated."""
 
@@ -51,7 +50,7 @@ class HloFold(Pass):
         _Folder(pointwise, pointwise | _MOVES | _JOINS | _OTHERS | _WITH_BODY).region_of(op)
 
 
-@dataclass
+@record(frozen=False)
 class _Known:
     """A value that is known: its elements, or the one element that it repeats."""
 
@@ -61,7 +60,7 @@ class _Known:
     bytes: int  # of the constant in the program
 
 
-@dataclass
+@record(frozen=False)
 class _Folder:
     """One walk over the program in its order; ops that lose their last reader are erased at the end."""
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +27,6 @@ _STAYS = {"stablehlo.constant", "stablehlo.custom_call", "stablehlo.rng", "stabl
 _WITH_REGIONS = {"stablehlo.map", "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.sort"}
 
 
-@dataclass(frozen=True)
 class HloFoldShapes(Pass):
     """Fold what computes shapes, where its operands are constants."""
 

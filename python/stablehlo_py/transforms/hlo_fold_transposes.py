@@ -6,7 +6,6 @@ dot_general(x, transpose(w, [1, 0])), contracting [1] x [0]  ->  dot_general(x, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -17,7 +16,6 @@ from stablehlo_py.reading.annotations import walk
 DIMS = "dot_dimension_numbers"
 
 
-@dataclass(frozen=True)
 class HloFoldTransposes(Pass):
     """Let dot_general read what a transpose would have moved; transposes without use go with cse."""
 

@@ -7,7 +7,6 @@ size-1 dimensions) is repeated inside each kernel that reads it; so are slices, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core import registry
@@ -35,7 +34,6 @@ KERNEL_ROWS = "kernel.rows"  # in a row program: how many leading dimensions mak
 INPLACE = "kernel.inplace"  # pairs of numbers: an operand, and the result that updates it in place
 
 
-@dataclass(frozen=True)
 class HloFormKernels(Pass):
     """Cut @main into kernels: private functions that it calls, equal ones only once."""
 

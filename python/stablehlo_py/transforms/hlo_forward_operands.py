@@ -6,7 +6,6 @@ broadcast_in_dim(x), dims [0, 1]  ->  x, where nothing repeats; likewise reshape
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -15,7 +14,6 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 
 
-@dataclass(frozen=True)
 class HloForwardOperands(Pass):
     """Replace ops that give their operand by it, so that constants are seen by those who read them."""
 

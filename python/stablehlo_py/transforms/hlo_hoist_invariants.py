@@ -8,7 +8,6 @@ elementwise ops of scalars) stays inside, where it needs no memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core import registry
@@ -49,7 +48,6 @@ CHEAP = frozenset(
 )
 
 
-@dataclass(frozen=True)
 class HloHoistInvariants(Pass):
     """Move what does not change in a while in front of it."""
 

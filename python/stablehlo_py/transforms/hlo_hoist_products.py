@@ -10,7 +10,6 @@ a large one, which packs w once and is shared among threads. Each row sums the s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,13 +21,13 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import DotDims, DotGeneral
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 MOST_ROWS = 256  # of one step's product; larger ones gain nothing
 MOST_BYTES = 256 << 20  # of the results of all steps
 CHAIN = ("stablehlo.reshape", "stablehlo.convert")  # between the slice and the product
 
 
-@dataclass(frozen=True)
 class HloHoistProducts(Pass):
     """Multiply what a while reads slice by slice as a whole, in front of it."""
 
@@ -40,7 +39,7 @@ class HloHoistProducts(Pass):
             _from(loop)
 
 
-@dataclass(frozen=True)
+@record
 class _Sliced:
     """source[at] as an operand of a product, by way of `chain`; leading: whether it still has the dimension of size 1."""
 

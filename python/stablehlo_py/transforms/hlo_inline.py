@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -15,7 +14,6 @@ from stablehlo_py.reading.places import place
 MAX_OPS = 2_000_000  # calls of calls double with each level: thirty small functions can make a billion ops
 
 
-@dataclass(frozen=True)
 class HloInline(Pass):
     """Choose main, inline every call into it, and drop the functions that nothing needs any more."""
 

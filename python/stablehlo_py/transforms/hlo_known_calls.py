@@ -7,7 +7,6 @@ custom_call @stablehlo.dynamic_top_k(%x, constant 3)    ->   chlo.top_k(%x, k = 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,6 @@ from stablehlo_py.transforms.hlo_inline import find_main
 from stablehlo_py.transforms.shape_operands import is_dynamic, shape_operands
 
 
-@dataclass(frozen=True)
 class HloKnownCalls(Pass):
     """Replace custom calls that XLA and JAX make of ops by these ops."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -30,7 +29,6 @@ STEPS = (
 )
 
 
-@dataclass(frozen=True)
 class HloNormalize(Pass):
     """Bring a program into the form that all later passes start from."""
 

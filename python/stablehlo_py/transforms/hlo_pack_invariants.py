@@ -8,7 +8,6 @@ again are marked and never run: a product's kernel takes them in and reads the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
@@ -25,7 +24,6 @@ LEAST_ROWS = 9  # with fewer, rhs is not packed at all
 LEAST_BYTES = 64 << 10  # of what is packed
 
 
-@dataclass(frozen=True)
 class HloPackInvariants(Pass):
     """Pack the right sides of products in a while that do not change in it, in front of it."""
 

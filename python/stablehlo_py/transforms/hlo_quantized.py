@@ -10,7 +10,6 @@ type. Types change in place, so that ops keep their attributes and regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +31,6 @@ _HANDS_ON = {
 }
 
 
-@dataclass(frozen=True)
 class HloQuantized(Pass):
     """Replace quantized types by their storage types, and ops on them by arithmetic on what is stored."""
 

@@ -10,7 +10,6 @@ An index is an i64, a scalar a tensor of rank 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -61,7 +60,6 @@ _NOTHING = {
 _PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE")  # arith.cmpi's numbers; the unsigned ones are left out
 
 
-@dataclass(frozen=True)
 class HloScalarOps(Pass):
     """Replace what computes scalars and shapes in other dialects by StableHLO."""
 

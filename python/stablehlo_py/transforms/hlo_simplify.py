@@ -6,7 +6,6 @@ the next one. Sweeps end when one changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core import registry
@@ -17,7 +16,6 @@ from stablehlo_py.mlir import ir
 SWEEPS = 8  # rules shrink the program, so that two or three do; more would be a cycle of rules
 
 
-@dataclass(frozen=True)
 class HloSimplify(Pass):
     """Rewrite ops by identities that hold exactly; ops that are left without use go with cse."""
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -36,7 +35,6 @@ DYNAMIC_OPS = {
 REFINE = ("stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
 
 
-@dataclass(frozen=True)
 class HloStaticShapes(Pass):
     """Fold shape computations and make dynamic ops static; refuse what stays dynamic."""
 

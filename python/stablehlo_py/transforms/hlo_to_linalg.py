@@ -8,7 +8,6 @@ small floats), and a rule that fails leaves the old function whole.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core import registry
@@ -32,7 +31,6 @@ HOSTS = (registry.ANY, "cpu")  # targets whose programs call functions of the ho
 CUSTOM_CALL = "custom_call"  # marks the declaration of such a function
 
 
-@dataclass(frozen=True)
 class HloToLinalg(Pass):
     """Lower StableHLO to linalg on tensors, by the rules in ops/ and the target's overrides."""
 

@@ -9,7 +9,6 @@ a partial order zeros become one and NaN the lowest, as sort_order has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from stablehlo_py.ops.sort_order import Key, keys_of
 FEWEST = 4  # sorted elements for each that is read: with fewer a sort is as quick
 
 
-@dataclass(frozen=True)
 class HloTopK(Pass):
     """Replace sorts of which only the first few elements are read."""
 

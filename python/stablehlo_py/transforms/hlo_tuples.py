@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -12,7 +11,6 @@ from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
 
-@dataclass(frozen=True)
 class HloTuples(Pass):
     """Replace elements of tuples by the values that were put in; refuse tuples that functions take or return."""
 

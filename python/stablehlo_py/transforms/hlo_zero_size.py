@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 
 
-@dataclass(frozen=True)
 class HloZeroSize(Pass):
     """Replace every value that has no elements by a constant; ops that are left without use go with cse."""
 

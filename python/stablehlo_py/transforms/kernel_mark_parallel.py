@@ -5,7 +5,6 @@ What one op leaves for another must be found at the same step, so that a part of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
@@ -17,7 +16,6 @@ from stablehlo_py.transforms.kernel_parallel import COLUMNS, EXTENT, RANGE, SETU
 LEAST_COLUMNS = 512  # fewer are a few lines of each row, too little to split
 
 
-@dataclass(frozen=True)
 class KernelMarkParallel(Pass):
     """Mark kernels whose linalg ops all run over the same independent outermost loop."""
 

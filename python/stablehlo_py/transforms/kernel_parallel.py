@@ -8,7 +8,6 @@ by who built them, or by kernel-mark-parallel. Steps compute the same bits where
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -36,7 +35,6 @@ SETUP = (
 )
 
 
-@dataclass(frozen=True)
 class KernelParallel(Pass):
     """Give splittable kernels the arguments begin and end, and run their outermost loops between them."""
 

@@ -6,7 +6,6 @@ A static allocation inside loops is one buffer made once: each step writes it be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
@@ -21,7 +20,6 @@ STACK_BYTES = 1024  # an allocation up to this size may live on the stack
 STACK_TOTAL = 4096  # what one kernel may take in all
 
 
-@dataclass(frozen=True)
 class KernelScratch(Pass):
     """Turn allocations in kernels into stack slots and scratch arguments, and copies into loops."""
 

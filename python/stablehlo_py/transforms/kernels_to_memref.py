@@ -8,7 +8,6 @@ Only the edges are changed here, the rest is upstream's one-shot-bufferize. A re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -20,7 +19,6 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs
 
 
-@dataclass(frozen=True)
 class KernelsToMemref(Pass):
     """Give every kernel a signature of memrefs: inputs, then outputs; drop @main, which is a Program by now."""
 

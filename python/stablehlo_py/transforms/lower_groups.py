@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
+from stablehlo_py.records import record
 from stablehlo_py.transforms.views import Dims, element, is_piece, is_view, trace
 
 Values = dict[ir.Value, Tensor]
@@ -59,7 +59,7 @@ def lower_group(block: ir.Block, values: Values, rows: int | None) -> list[Tenso
     return group.as_rows() if rows is not None else group.as_generic()
 
 
-@dataclass(frozen=True)
+@record
 class _Runs:
     """Loop dimensions joined into runs: dims of each run, and the extents of the joined loops."""
 

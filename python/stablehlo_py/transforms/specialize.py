@@ -7,7 +7,6 @@ what computes shapes from %n computes them from the constant 3. hlo-static-shape
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.places import place
+from stablehlo_py.records import record
 from stablehlo_py.transforms.hlo_custom_calls import keep_effects
 from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
 from stablehlo_py.transforms.hlo_fold_shapes import constant_before
@@ -28,7 +28,7 @@ MAX_VALUES = 64  # elements of an argument that decides shapes
 _TO_SPECIALIZE = (HloExpandChlo(chlo=False), HloInline(), HloTuples(), HloScalarOps())
 
 
-@dataclass(frozen=True)
+@record
 class OpenProgram:
     """What the shapes of a program depend on.
 

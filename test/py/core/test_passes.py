@@ -14,7 +14,6 @@ from stablehlo_py.core import passes, upstream
 from stablehlo_py.core.passes import PASSES, Pass, find_pass, load_all_passes
 
 
-@dataclass(frozen=True)
 class Tile(Pass):
     """Tile loops.
 
@@ -29,7 +28,7 @@ class Tile(Pass):
     layout: str = "row major"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # which a pass does without, and may have
 class Needs(Pass):
     """A pass with an option that has no default."""
 
@@ -81,6 +80,17 @@ def test_reads_options(text, expected):
 def test_refuses_options(cls, text, message):
     with pytest.raises(ValueError, match="^" + message):
         cls.from_options(text)
+
+
+def test_is_equal_with_its_options_and_cannot_change():
+    assert Tile(3) == Tile(tile_size=3) != Tile(4)
+    assert len({Tile(3), Tile(3), Needs("a"), Needs("a"), Needs("b")}) == 3
+    assert repr(Needs("a")) == "Needs(target='a')"
+    for one in (Tile(), Needs("a")):
+        with pytest.raises(AttributeError, match="cannot assign to field 'name'"):
+            one.name = "other"
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'target'"):
+        Needs()
 
 
 def test_prints_as_mlir_and_reads_back():

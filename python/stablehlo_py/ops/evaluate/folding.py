@@ -7,7 +7,6 @@ at the end, which the free order of a reduction allows. Every other body is run 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,12 +14,13 @@ from stablehlo_py.core.quantization import quantization_of
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.elementwise import maximum, minimum
 from stablehlo_py.ops.evaluate.numeric import element_of, narrow, wide
+from stablehlo_py.records import record
 
 Run = Callable[..., tuple[np.ndarray, ...]]
 Arrays = tuple[np.ndarray, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """A body that is one associative operation: on arrays, and as the ufunc whose reduce folds it."""
 

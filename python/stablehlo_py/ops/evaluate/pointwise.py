@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.ops.evaluate.numeric import element_of, exact, narrow, wide
+from stablehlo_py.records import record
 
 POINTWISE: set[str] = set()  # a region made of these alone can be run on whole arrays at once
 
@@ -23,7 +23,7 @@ def pointwise(*names: str) -> Callable[[Rule], Rule]:
     return evaluate(*names)
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """One op by the kind of its first operand; None where the specification has no such op.
 

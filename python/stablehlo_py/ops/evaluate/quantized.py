@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.evaluate.numeric import narrow, wrapped
+from stablehlo_py.records import record
 
 MOVES = frozenset(
     "stablehlo." + name
@@ -131,7 +131,7 @@ def on_quantized(op: Op, rule: Rule) -> tuple[Op, Rule]:
     return _seen_as(type(op), real=True)(op.operation), OnReal(rule, tuple(of), tuple(to))
 
 
-@dataclass(frozen=True)
+@record
 class OnReal:
     """The rule of an op on real numbers, between those that its quantized operands and results stand for.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
+
+from stablehlo_py.records import field, record
 
 DTYPES: dict[str, np.dtype] = {
     name: np.dtype(dtype)
@@ -28,7 +29,7 @@ class PtxError(Exception):
     """PTX that the simulator does not know, or that does what no program may do."""
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """`@!guard opcode.mod.ty operands;` with the text it came from."""
 
@@ -47,7 +48,7 @@ class Instruction:
         return modifier in self.modifiers
 
 
-@dataclass(frozen=True)
+@record
 class Variable:
     """A variable of a state space; bytes is its size, initial its contents where given."""
 
@@ -58,7 +59,7 @@ class Variable:
     initial: bytes = b""
 
 
-@dataclass
+@record(frozen=False)
 class Entry:
     """One kernel."""
 
@@ -70,7 +71,7 @@ class Entry:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass
+@record(frozen=False)
 class Module:
     entries: dict[str, Entry]
     variables: list[Variable]
@@ -125,7 +126,7 @@ def _closing(text: str, start: int) -> int:
     raise PtxError("a brace is not closed")
 
 
-@dataclass(frozen=True)
+@record
 class _Function:
     """A device function: the names of its result and parameters, and its body."""
 

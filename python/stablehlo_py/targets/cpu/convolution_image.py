@@ -6,9 +6,8 @@ and stays in the cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile
 from stablehlo_py.targets.cpu.convolutions import Geometry
@@ -16,7 +15,7 @@ from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.product_forms import Form, as_lhs, run_to_lanes
 
 
-@dataclass(frozen=True)
+@record
 class Side:
     """One dimension of the image: its name, elements in memory and in the copy, and strides in both."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 
 from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.convolutions import Geometry, Loop
 
 STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
@@ -26,7 +26,7 @@ LATENCY = 8  # multiplications in flight that keep two units busy, which take fo
 PACKED_NEAR, PACKED_FAR, COPIED = 2, 8, 3
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     """rows x vectors accumulators of `lanes` each: `row` and `lane` are the loops in them.
 
@@ -66,7 +66,7 @@ class Tile:
         return self.lane.o != 1
 
 
-@dataclass(frozen=True)
+@record
 class Split:
     """One step of the parallel loop: `counts` says how many there are of each loop in it, `sizes` how long its part is."""
 

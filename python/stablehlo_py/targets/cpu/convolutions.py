@@ -13,19 +13,19 @@ of strides.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.dialects.stablehlo import Convolution
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.convolution import lower_convolution
+from stablehlo_py.records import record, replace
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 
 CONVOLUTION = "kernel.convolution"  # marks a kernel that is one convolution of its arguments
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """How many steps, and by how many elements each moves the place in the image, the kernel and the result."""
 
@@ -36,7 +36,7 @@ class Loop:
     o: int
 
 
-@dataclass(frozen=True)
+@record
 class Phases:
     """What Axis.in_phases took away: lhs_dilation, zeros in front, taps and places of the whole; front: zeros in front now.
 
@@ -56,7 +56,7 @@ class Phases:
         return self.places % self.count == 0
 
 
-@dataclass(frozen=True)
+@record
 class Axis:
     """A spatial dimension: its sizes, its strides in the buffers, and its window. x, w, o: elements from one to the next.
 
@@ -112,7 +112,7 @@ class Axis:
         return self.stuffing == 1 and self.before <= 0 and self.reach - self.before <= self.size
 
 
-@dataclass(frozen=True)
+@record
 class Geometry:
     """One convolution: the loops that are not spatial (b, g, f, i) and the axes. first_tap: where tap 0 is in the kernel.
 

@@ -16,7 +16,6 @@ up from zero, added in ascending order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_where
@@ -45,7 +44,6 @@ SPLIT = 4  # panels below which rows are shared among threads, if there are more
 Range = tuple[Index, Index]
 
 
-@dataclass(frozen=True)
 class CpuEmitContractions(Pass):
     """Replace marked contractions on buffers by loops over packed register tiles."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, memref, vector
 from stablehlo_py.ops.fft import roots
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.fft_butterflies import Pair, constant, factors_of, short_transform
@@ -32,7 +32,6 @@ from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 Index = int | ir.Value
 
 
-@dataclass(frozen=True)
 class CpuEmitFft(Pass):
     """Write the bodies of kernels that are one Fourier transform."""
 
@@ -58,7 +57,7 @@ def emit(function: ir.Operation, module: ir.Block, cpu: Cpu) -> None:
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
-@dataclass(frozen=True)
+@record
 class Columns:
     """Complex numbers in memory, real and imaginary parts in turn: value k of the lanes begins at base + k * stride."""
 
@@ -86,7 +85,7 @@ class Columns:
             self.vectors.store(part, self.buffer, [add(place, c * lanes)])
 
 
-@dataclass(frozen=True)
+@record
 class Lanes:
     """Complex numbers in scratch: for each k a vector of real parts, then one of imaginary parts."""
 

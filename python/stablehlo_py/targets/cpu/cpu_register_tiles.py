@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
@@ -21,6 +20,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.nest import first_lanes, store_lanes
 
@@ -32,7 +32,6 @@ BYTES_IN_BLOCK = {"arith.extsi": 1024, "arith.extui": 256}
 WIDENED = 1 << 22  # elements of lhs up to which it is converted as a whole
 
 
-@dataclass(frozen=True)
 class CpuRegisterTiles(Pass):
     """Turn linalg.generic ops on buffers that are sums of products of floats into register tiles.
 
@@ -54,7 +53,7 @@ class CpuRegisterTiles(Pass):
 # --- what a sum of products is -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """A buffer, its index expressions over the loops, and the ops that make its element a factor."""
 
@@ -68,7 +67,7 @@ class Operand:
         return {d for place in self.places for d in _dims_of(place)}
 
 
-@dataclass(frozen=True)
+@record
 class Product:
     """out[parallel] += lhs * rhs over the summed loops; n: the last loop of rhs and out, m: a loop of lhs and out."""
 
@@ -221,7 +220,7 @@ def _dims_of(place: ir.AffineExpr) -> set[int]:
 Loops = dict[int, ir.Value]  # the index of each loop around
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     """rows x vectors accumulators at (m0, n0); `last`: elements of the last vector, if not all."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, scf
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.register_transpose import transposed
@@ -32,7 +32,7 @@ MOVED_AS = {4: ir.F32Type, 8: ir.F64Type}  # by bytes; as floats, which the fenc
 PANEL = 256  # bytes written along each row of the result: runs of lines cost less than single ones, far apart
 
 
-@dataclass(frozen=True)
+@record
 class Transposition:
     """A linalg.generic that only moves elements; source_dims: the loop of each dimension of the source."""
 
@@ -47,7 +47,6 @@ class Transposition:
         return ir.MemRefType(self.target.type).element_type
 
 
-@dataclass(frozen=True)
 class CpuTransposes(Pass):
     """Turn linalg.generic ops on buffers that are transpositions into loops over blocks in registers.
 

@@ -11,13 +11,13 @@ blocks, so that no part but the last has a rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named, operations_where
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.ordered_loops import is_ordered
@@ -48,7 +48,6 @@ from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, constant, i64
 SHORT = 16  # steps of a loop that LLVM's vectoriser would make no difference to
 
 
-@dataclass(frozen=True)
 class CpuVectorize(Pass):
     """Rewrite innermost loops over contiguous elements as loops over vectors.
 

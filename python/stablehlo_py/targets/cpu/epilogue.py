@@ -9,9 +9,9 @@ Each op is run on vectors along the columns: operands that have them are loaded 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from stablehlo_py.mlir import ir, vector
+from stablehlo_py.records import field, record, replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.expand_math import ExpandMath
 from stablehlo_py.targets.cpu.nest import Vectors
@@ -20,7 +20,7 @@ Index = int | ir.Value
 Where = Sequence[Index]  # the loops' indices: of the batch where there is one, the row, and the first column
 
 
-@dataclass(frozen=True)
+@record
 class Epilogue:
     """Elementwise ops, in order; what one makes for the next alone is never stored."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -12,7 +11,6 @@ from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
 
-@dataclass(frozen=True)
 class ExpandMath(Pass):
     """Replace math ops and calls of the C library on f32 and f64 by branch-free polynomials.
 

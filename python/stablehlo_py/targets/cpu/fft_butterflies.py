@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.fft import roots
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.nest import Vectors, constant_vector
 
 LARGEST = 13  # factors above this are left to others
 
 
-@dataclass(frozen=True)
+@record
 class Pair:
     """Complex numbers: the vector of their real parts and that of their imaginary parts."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.dialects.stablehlo import Op
@@ -11,6 +10,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.fft import fourier, stage_in_order
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.fft_butterflies import factors_of
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL
 
@@ -18,7 +18,7 @@ FFT = "kernel.fft"  # marks a kernel that is one fft of its argument and has no 
 LONGEST = 4096  # of a transform whose values stay in the second-level cache
 
 
-@dataclass(frozen=True)
+@record
 class Transform:
     """kind: of stablehlo.fft; lengths: of the last dimensions, as the op has them; batch: how many there are."""
 

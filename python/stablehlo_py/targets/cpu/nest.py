@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
+from stablehlo_py.records import record
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
 ORDERED_CODE = "kernel.ordered"  # marks one whose scalar loops are such that no vectoriser could take them
@@ -160,7 +160,7 @@ def prefetch(source: ir.Value, indices: Sequence[int | ir.Value]) -> None:
     memref.prefetch(source, [index(i) for i in indices], is_write=False, locality_hint=2, is_data_cache=True)
 
 
-@dataclass(frozen=True)
+@record
 class Vectors:
     """Vectors of one element type and one width."""
 

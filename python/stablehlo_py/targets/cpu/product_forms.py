@@ -16,11 +16,10 @@ So packing notes the smallest magnitude other than 0, and tiles of smaller ones 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.llvm_ops import call_intrinsic
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.nest import constant_vector
 
 # How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
@@ -36,7 +35,7 @@ DOTS = {
 PAIRS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """element: of the operands, by name; group: neighbours along k in a lane; lanes: of a vector of sums.
 

@@ -7,7 +7,7 @@ is said, not multiplied.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from stablehlo_py.core import pipeline
@@ -16,6 +16,7 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.cost import Cost, cost_of
+from stablehlo_py.records import field, record
 from stablehlo_py.transforms.apart import Apart
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL, HloFormKernels
 
@@ -24,7 +25,7 @@ MOST_LINES = 6  # source lines shown of a file
 _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.reshape"})
 
 
-@dataclass
+@record(frozen=False)
 class Kernel:
     """One kernel function. ops: how often each op is in it, without what only names or repeats elements. calls: in the text.
 
@@ -44,7 +45,7 @@ class Kernel:
     places: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Report:
     """kernels: in the order of the program. apart: the values that one kernel leaves in memory for another."""
 

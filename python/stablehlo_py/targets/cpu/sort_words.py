@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import ElementType
 from stablehlo_py.dialects.stablehlo import Op
@@ -19,12 +18,13 @@ from stablehlo_py.mlir import arith, ir
 from stablehlo_py.ops import build
 from stablehlo_py.ops.expression import Num
 from stablehlo_py.ops.sort_order import Key, evaluate_key, stored_of
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu import nest
 
 INDEX, NOTHING = -1, -2  # payloads that are no operand
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """A word of `width` bits; payload: INDEX, NOTHING or the number of an operand; split: it has its own array."""
 
@@ -67,7 +67,7 @@ def _rounded_up(bits: int) -> int:
     return max(8, 1 << (bits - 1).bit_length())
 
 
-@dataclass(frozen=True)
+@record
 class Slices:
     """What is sorted: for each operand a buffer [outer, length, inner], slices along the middle; and where to.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import DYNAMIC, arith, ir, vector
 from stablehlo_py.ops import llvm_ops
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
@@ -46,7 +46,7 @@ def strides_of(buffer: ir.Value) -> tuple[list[int], int]:
     return list(strides), offset
 
 
-@dataclass(frozen=True)
+@record
 class Address:
     """A place in a buffer whose elements have `size` bytes. Vectors of any element type of that size move there."""
 

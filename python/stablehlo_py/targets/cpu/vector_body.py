@@ -7,11 +7,11 @@ ops themselves are read once into a list of `_Do`, since a body is written for e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.streaming import LINE, Address
@@ -21,7 +21,7 @@ from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 
-@dataclass
+@record(frozen=False)
 class Now:
     """One vector while its ops are written. values: by slot; place: the step of its first lane; behind: steps before it."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernel_parallel import constant
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.math_expansions.arithmetic import LDEXP
@@ -38,7 +38,7 @@ class _DoesNotFit(Exception):
     """The loop does something that vectors cannot."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Reduction:
     """carried = op(carried, element), in either order of the operands."""
 
@@ -47,7 +47,7 @@ class Reduction:
     element: ir.Value
 
 
-@dataclass
+@record(frozen=False)
 class Innermost:
     """A loop without loops inside. uniform, linear: the values of the body that are so; lanes: its ops by the step."""
 

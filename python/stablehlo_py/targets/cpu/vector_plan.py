@@ -7,10 +7,10 @@ own sums, or where a step is so short that the loop's counter would be a part of
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import DYNAMIC, ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.ordered_floats import order_of
 from stablehlo_py.targets.cpu.streaming import CACHE_BYTES, buffer_bytes, streams, strides_of
 from stablehlo_py.targets.cpu.vector_legality import VIEWS, Innermost, base_of, is_plain, trip_count
@@ -30,7 +30,7 @@ PAGE = 4096  # bytes: nearer to each other two streams are one to what fetches l
 COPY, SHORT, LONG = 1, 4, 8  # ops of a step
 
 
-@dataclass(frozen=True)
+@record
 class Rows:
     """A loop over rows that does nothing but run the innermost loop, which updates the same places in each."""
 
@@ -42,7 +42,7 @@ class Rows:
         return self.op.regions[0].blocks[0].arguments[0]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Plan:
     """How a loop is written.
 

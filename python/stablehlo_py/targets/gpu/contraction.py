@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf
+from stablehlo_py.records import record
 from stablehlo_py.targets.gpu.launch import Former, Scope, constant
 from stablehlo_py.targets.gpu.nest import Nest, delinearize, less, when
 
@@ -23,7 +23,7 @@ DEPTH = 16  # steps of k per tile
 EACH = 4  # at most EACH x EACH outputs a thread: 16 accumulators, 8 reads from shared memory for 16 products
 
 
-@dataclass(frozen=True)
+@record
 class Group:
     """Loops that are walked as one, the last the fastest."""
 
@@ -35,7 +35,7 @@ class Group:
         return math.prod(self.extents)
 
 
-@dataclass(frozen=True)
+@record
 class Contraction:
     """The loops of a contraction by their part in it."""
 

@@ -7,7 +7,6 @@ toolkit brings; most models need none of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
@@ -19,7 +18,6 @@ from stablehlo_py.ops.expression import Num, constant, where
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
-@dataclass(frozen=True)
 class GpuExpandMath(Pass):
     """Replace exp, log and tanh of f32 in GPU kernels by polynomials and exact steps."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -24,7 +23,6 @@ _EMITTERS = (emit_tensor_cores, emit_contraction, emit_rows, emit_loops)
 _KEPT = ("func.return", *BUFFERS)
 
 
-@dataclass(frozen=True)
 class GpuFormLaunches(Pass):
     """Turn linalg on buffers into gpu.launch_func, each kernel in a gpu.module of its own."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, gpu, ir, llvm, memref
+from stablehlo_py.records import record
 
 BUFFERS = ("memref.alloc", "memref.alloca", "memref.get_global")  # with function arguments: what a kernel is passed
 REPEATED = ("arith.", "math.", "complex.", "affine.", "index.")  # pure: cheaper to repeat in a kernel than to pass
@@ -19,7 +19,7 @@ VIEWS = frozenset(
 Dim3 = tuple[int, int, int]
 
 
-@dataclass
+@record(frozen=False)
 class Scope:
     """What the body of a kernel works with.
 

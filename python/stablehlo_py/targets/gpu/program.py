@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from stablehlo_py.records import field, record
 from stablehlo_py.runtime import program as runtime
 
 Dim3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@record
 class PlanBuffer:
     """A buffer of a kernel function: an `argument` in order, a `temporary`, or a `constant` with data."""
 
@@ -23,7 +23,7 @@ class PlanBuffer:
     data: np.ndarray | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Launch:
     """One kernel over a grid of blocks; args are names of buffers."""
 
@@ -37,7 +37,7 @@ class Launch:
         return f"{self.kernel}<<<{grid}, {block}>>>({', '.join(self.args)})"
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """One kernel function of the Program: its buffers (arguments first) and its launches in order."""
 
@@ -51,7 +51,7 @@ class Plan:
         return [Launch(s.kernel, s.grid, s.block, tuple(names[a] for a in s.args)) for s in self.launches]
 
 
-@dataclass(frozen=True)
+@record
 class GpuProgram:
     """kernels: name to PTX. plans: what a launch of the Program does, by the name of its kernel function."""
 

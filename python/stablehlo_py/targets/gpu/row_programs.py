@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf
+from stablehlo_py.records import record
 from stablehlo_py.targets.gpu.launch import REPEATED, Former, Scope, constant
 from stablehlo_py.targets.gpu.loops import launch_elements
 from stablehlo_py.targets.gpu.nest import delinearize, when
@@ -81,7 +81,7 @@ def _is_simple(op: ir.Operation) -> bool:
     return op.name.startswith(REPEATED) or op.name in ("memref.load", "memref.store")
 
 
-@dataclass(frozen=True)
+@record
 class _Phase:
     """A loop over columns: ops of each column, and for each accumulator its combiner and the value it takes in."""
 

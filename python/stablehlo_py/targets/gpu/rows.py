@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf, vector
+from stablehlo_py.records import record
 from stablehlo_py.targets.gpu.launch import Former, Scope, constant
 from stablehlo_py.targets.gpu.nest import Nest, delinearize, when
 
@@ -33,7 +33,7 @@ COMBINERS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Reduction:
     """A body read as  after(combine(before(acc), f(inputs))).
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from stablehlo_py.core.types import element_type
 from stablehlo_py.machine.tpu import Calibration, Chip, chip
+from stablehlo_py.records import record, replace
 from stablehlo_py.simulator.program import Program
 from stablehlo_py.simulator.timed import time_program
 from stablehlo_py.targets.tpu.gemm import compile_gemm
@@ -30,7 +29,7 @@ EVALUATIONS = 80
 FOLDS = 5
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """One measured product and its kernel."""
 
@@ -56,7 +55,7 @@ def read_rows(path: Path, chip_name: str) -> list[Row]:
 def calibrated(machine: Chip, values: np.ndarray) -> Chip:
     """The chip with constants (launch in microseconds, MXU and HBM efficiency, overlap rate)."""
     launch, mxu, hbm, overlap = (float(value) for value in values)
-    changed = dataclasses.replace(
+    changed = replace(
         machine.calibration, launch_seconds=launch * 1e-6, mxu_efficiency=mxu, hbm_efficiency=hbm, overlap_rate=overlap
     )
     return machine.replace(calibration=changed)

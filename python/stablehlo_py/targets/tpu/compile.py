@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record, replace
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.simulator.schedule import read_schedule, time_schedule
 from stablehlo_py.targets.tpu import emit
@@ -38,7 +38,7 @@ from stablehlo_py.targets.tpu.planning.box import same_tiles
 from stablehlo_py.targets.tpu.report import ArrayReport, Report, WhatIf, kernel_report
 
 
-@dataclass(frozen=True)
+@record
 class TpuOptions:
     """chip: see machine.tpu.CHIPS. precision: `default` multiplies f32 as bf16, `highest` keeps f32."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stablehlo_py.machine.tpu import Chip, chip
+from stablehlo_py.records import record
 from stablehlo_py.simulator import timed
 from stablehlo_py.simulator.program import Buffer, Loop, Matmul, Program
 from stablehlo_py.simulator.schedule import KernelTime
@@ -19,7 +19,7 @@ from stablehlo_py.simulator.schedule import KernelTime
 LONGEST_TIMELINE = 2000  # commands of one kernel that a timeline shows
 
 
-@dataclass(frozen=True)
+@record
 class BufferReport:
     """A buffer in VMEM: bytes of one copy."""
 
@@ -31,7 +31,7 @@ class BufferReport:
     offset: int
 
 
-@dataclass(frozen=True)
+@record
 class SpanReport:
     """One command: cycles from the start of its kernel's work."""
 
@@ -41,7 +41,7 @@ class SpanReport:
     end: float
 
 
-@dataclass(frozen=True)
+@record
 class ArrayReport:
     """An array in fast memory while a kernel runs: bytes that a core holds of it; brought: from HBM, else left by a kernel."""
 
@@ -52,7 +52,7 @@ class ArrayReport:
     brought: bool
 
 
-@dataclass(frozen=True)
+@record
 class KernelReport:
     """One kernel. shape: b, m, n, k, without a product k = 0. macs: of the product, and with padding.
 
@@ -105,7 +105,7 @@ class KernelReport:
         return 2 * self.macs / moved if moved else math.inf
 
 
-@dataclass(frozen=True)
+@record
 class WhatIf:
     """The same program on another chip."""
 
@@ -115,7 +115,7 @@ class WhatIf:
     utilisation: float
 
 
-@dataclass(frozen=True)
+@record
 class Report:
     """kernels in the order of the program; host: how often each op runs there; notes: in words."""
 

@@ -6,17 +6,17 @@ Everything is branch-free and free of conversions that vector units lack, so tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import arith, ir, math
 from stablehlo_py.ops.expression import Num, where
 from stablehlo_py.ops.llvm_ops import call_intrinsic
+from stablehlo_py.records import record
 
 INFINITY, NAN = float("inf"), float("nan")
 LDEXP = "llvm.ldexp"
 
 
-@dataclass(frozen=True)
+@record
 class Format:
     """A binary float format by its stored bits of the significand and its exponent bias."""
 
@@ -49,7 +49,7 @@ def format_of(x: Num) -> Format:
     return F64 if isinstance(x.type, ir.F64Type) else F32
 
 
-@dataclass(frozen=True)
+@record
 class Arithmetic:
     """What the target has instructions for.
 
@@ -123,7 +123,7 @@ def rounded(x: Num) -> Num:
     return Num(math.roundeven(x.value))
 
 
-@dataclass(frozen=True)
+@record
 class Whole:
     """An integer n as a float, and n + plus as the low bits of `shifted`, the bits of magic + plus + n.
 

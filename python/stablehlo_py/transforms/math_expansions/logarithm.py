@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.ops.expression import Num, where
+from stablehlo_py.records import record
 from stablehlo_py.transforms.math_expansions.arithmetic import (
     F32,
     F64,
@@ -22,7 +21,7 @@ _SQRT_HALF_BITS = {F32: 0x3F3504F3, F64: 0x3FE6A09E667F3BCD}
 _SQUARE_VANISHES = 2.0**60  # above, x^2 + 1 is x^2 and log(x + 1) is log(x)
 
 
-@dataclass(frozen=True)
+@record
 class Split:
     """x = 2^exponent (1 + fraction), sqrt(1/2) <= 1 + fraction < sqrt(2); both are floats, the fraction is exact."""
 

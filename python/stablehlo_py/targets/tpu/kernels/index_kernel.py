@@ -8,12 +8,12 @@ dynamic update    copy x; barrier; v = start; loop rows: load update[row]; store
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Gather, view
 from stablehlo_py.machine.tpu import Chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
 from stablehlo_py.targets.tpu.kernels.nest_builder import Linear, NestBuilder
@@ -24,7 +24,7 @@ INDEXED = ("stablehlo.gather", "stablehlo.dynamic_slice", "stablehlo.dynamic_upd
 INDEX_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "ui32")
 
 
-@dataclass(frozen=True)
+@record
 class Start:
     """Where along a dimension: the scalar that says so, and the largest value that it may take."""
 

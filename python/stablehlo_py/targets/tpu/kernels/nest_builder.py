@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.kernels.kernel_builder import KernelBuilder, block_map
 from stablehlo_py.targets.tpu.planning.layout import up
@@ -16,7 +16,7 @@ from stablehlo_py.targets.tpu.planning.move_groups import MOST_ROWS
 STEPS = 8  # blocks that a core's rows are cut into where they allow it
 
 
-@dataclass(frozen=True)
+@record
 class Linear:
     """constant + sum of factor * variable."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -20,7 +19,6 @@ HIGHEST, HIGH, DEFAULT = 6, 3, 1
 ON_UNIT = ("bf16", "f16", "f32", "i8", "ui8", "i4", "ui4")
 
 
-@dataclass(frozen=True)
 class MxuContractions(Pass):
     """Turn each dot_general that a matrix unit can do into mxu.contract on [b,m,k] and [b,k,n].
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -16,7 +15,6 @@ from stablehlo_py.targets.tpu import emit
 MOST_POSITIONS = 256  # a window of more positions is not a list of slices any more
 
 
-@dataclass(frozen=True)
 class MxuConvolutions(Pass):
     """Turn each convolution into slices, one for each position of its window, and a dot_general.
 

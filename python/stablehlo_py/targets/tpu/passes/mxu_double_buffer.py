@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -20,7 +19,6 @@ TWICE = (
 )
 
 
-@dataclass(frozen=True)
 class MxuDoubleBuffer(Pass):
     """Give buffers two copies as far as VMEM goes: those that are loaded, then stored, then accumulators.
 

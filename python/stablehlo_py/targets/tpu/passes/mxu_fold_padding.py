@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -12,7 +11,6 @@ from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.planning.box import same_tiles
 
 
-@dataclass(frozen=True)
 class MxuFoldPadding(Pass):
     """Hand a kernel's padded result to the next kernel as it is.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -16,7 +15,6 @@ from stablehlo_py.targets.tpu.planning.group import Group, find_group
 LARGEST_ROWS = 4 << 20
 
 
-@dataclass(frozen=True)
 class MxuFuse(Pass):
     """Outline groups of elementwise ops and row reductions, with the product before them, into mxu.fusion.
 

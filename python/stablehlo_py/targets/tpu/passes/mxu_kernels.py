@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -17,7 +16,6 @@ from stablehlo_py.targets.tpu.passes.mxu_tiles import split_of
 from stablehlo_py.targets.tpu.planning.group import region_group
 
 
-@dataclass(frozen=True)
 class MxuKernels(Pass):
     """Turn each mxu.tiled_contract and mxu.fusion into an mxu.kernel with one copy of each buffer.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import replace
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.passes.mxu_tiles import product_of
 from stablehlo_py.targets.tpu.planning.choose import Table, choose
@@ -30,7 +30,6 @@ WORTH = 0.9  # a turned result must take at most so much of the time of the usua
 HIDDEN = 0.25  # share of the time of an operand's transfer before a kernel that counts: most of it is hidden
 
 
-@dataclass(frozen=True)
 class MxuLayouts(Pass):
     """Choose the layouts of least time: padding moves with every transfer, and each relayout is a kernel of its own.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -20,11 +19,11 @@ from stablehlo_py.dialects.mxu_verify_program import (
 )
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.passes.mxu_schedule import Range, fast_memory, first_fit
 
 
-@dataclass(frozen=True)
 class MxuMemorySpaces(Pass):
     """Put results that only kernels use into VMEM (CMEM on a v4) from the kernel that makes them to the last that takes them.
 
@@ -46,7 +45,7 @@ class MxuMemorySpaces(Pass):
             raise RuntimeError(f"the plan of fast memory is wrong: {operation.name} {message}")
 
 
-@dataclass(frozen=True)
+@record
 class LiveRange:
     """A value in fast memory from kernel `first` to kernel `last`, both included; uses: transfers that it saves."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -22,7 +21,6 @@ CONSTANT, FREE = "it moves a constant", "it moves nothing"
 ROOTS = (*MOVES, "stablehlo.convert")
 
 
-@dataclass(frozen=True)
 class MxuMoves(Pass):
     """Turn each op that only moves elements, with those before it, into an mxu.kernel; or into a reshape that moves nothing.
 

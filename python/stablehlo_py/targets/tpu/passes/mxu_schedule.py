@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -13,6 +12,7 @@ from stablehlo_py.dialects.mxu_verify import is_shared
 from stablehlo_py.dialects.mxu_verify_program import argument_of, kernel_blocks, kernels_of, origin_of
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu import emit
 
 WORTH = 0.99  # another order than the program's must be at least so much shorter
@@ -21,7 +21,6 @@ WORTH = 0.99  # another order than the program's must be at least so much shorte
 FIXED = ("custom_call", "infeed", "outfeed", "send", "recv", "rng", "while", "if", "case", "all_reduce")
 
 
-@dataclass(frozen=True)
 class MxuSchedule(Pass):
     """List scheduling of kernels on two resources, the core's units and the HBM; then prefetches as late as hides them.
 
@@ -39,7 +38,7 @@ class MxuSchedule(Pass):
             prefetch(block, machine, machine.vmem_for_blocks(self.vmem_limit))
 
 
-@dataclass(frozen=True)
+@record
 class Cost:
     """Of one kernel: cycles, cycles of the HBM in them, and of the HBM for what has to be there when it starts."""
 
@@ -141,7 +140,7 @@ def length(order: Sequence[int], costs: dict[int, Cost]) -> float:
 # --- prefetches
 
 
-@dataclass(frozen=True)
+@record
 class Range:
     """Bytes at an offset that are taken from kernel `first` to kernel `last`."""
 
@@ -168,7 +167,7 @@ def fast_memory(machine: Chip, limit: int) -> tuple[int, int]:
     return limit, machine.vmem_bytes
 
 
-@dataclass(frozen=True)
+@record
 class Need:
     """What kernel `kernel` takes as operand `operand` from fast memory. cycles: of the HBM; earliest: the first kernel
     before which it can be brought."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.kernels.vector_kernel import ROW_UNIT, batch_and_rows
 from stablehlo_py.targets.tpu.passes.mxu_fuse import fusion_of
@@ -33,7 +33,6 @@ SPLITS = ("m", "n", "b", "whole")
 ALL, LEADING, INNER, COLUMNS, OTHER = "all", "leading", "inner", "columns", "other"
 
 
-@dataclass(frozen=True)
 class MxuSplitCores(Pass):
     """Note for each product and group of a chip with two cores along which dimension they share it, or that both do all.
 
@@ -56,7 +55,7 @@ class MxuSplitCores(Pass):
             own.operation.attributes["split"] = emit.text(SPLITS[choice[number]])
 
 
-@dataclass(frozen=True)
+@record
 class Work:
     """What becomes a kernel. cycles: of each split, infinite where there is none; needs: of each operand under each split."""
 

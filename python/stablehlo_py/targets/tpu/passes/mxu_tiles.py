@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -10,6 +9,7 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import replace
 from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
 from stablehlo_py.targets.tpu.passes.mxu_fuse import fusion_of
@@ -17,7 +17,6 @@ from stablehlo_py.targets.tpu.planning.group import FULL, MOVES, PRODUCTS, regio
 from stablehlo_py.targets.tpu.planning.plan import Plan, Product, plan_product
 
 
-@dataclass(frozen=True)
 class MxuTiles(Pass):
     """Choose block sizes, memory spaces and the split over cores of each mxu.contract, and pad its operands.
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from stablehlo_py.core.types import ElementType
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.tpu.planning.layout import natural_layout
 
 
-@dataclass(frozen=True)
+@record
 class Factor:
     """A range of `size` steps: along a dimension of the source (a step of 0 repeats) and along one of the target."""
 
@@ -27,7 +27,7 @@ class Factor:
     target_step: int
 
 
-@dataclass(frozen=True)
+@record
 class Box:
     """factors: in the order of the target's dimensions, within a dimension the longest step first; none of size 1."""
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from stablehlo_py.records import record
 
 LARGEST = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Table:
     """cost[i, j, ...]: of option i of the first variable with option j of the second, ..."""
 

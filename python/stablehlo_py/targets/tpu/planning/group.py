@@ -8,11 +8,11 @@ it is used, from the result backwards.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import field, record
 from stablehlo_py.targets.tpu.constants import number_of
 
 FULL, ROW, LANE, SCALAR = "full", "row", "lane", "scalar"
@@ -37,7 +37,7 @@ MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "mxu.unpad")
 PRODUCTS = ("mxu.contract", "mxu.tiled_contract")
 
 
-@dataclass
+@record(frozen=False)
 class Group:
     """root: the op of the result; members in the order of the program; inputs: values from outside, with their kinds."""
 

@@ -8,20 +8,20 @@ Which dimensions are the two minor ones is free: the pair that pads least is tak
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 
 from stablehlo_py.core.types import ELEMENT_TYPES, ElementType, element_type_of
 from stablehlo_py.machine.tpu import Chip, chip
+from stablehlo_py.records import record
 
 WORD_BITS = 32
 XLA_NAMES = {"pred": "i1", "s2": "i2", "s4": "i4", "s8": "i8", "s16": "i16", "s32": "i32", "s64": "i64"}
 XLA_NAMES |= {"u2": "ui2", "u4": "ui4", "u8": "ui8", "u16": "ui16", "u32": "ui32", "u64": "ui64"}
 
 
-@dataclass(frozen=True)
+@record
 class TiledLayout:
     """minor_to_major: dimensions from the fastest; tile: sizes along the two (or one) minor of them; packing: rows a word."""
 

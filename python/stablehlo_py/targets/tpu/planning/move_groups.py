@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.core.types import ElementType, tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu.planning.box import Box, Factor, merged, squeezed
 from stablehlo_py.targets.tpu.planning.layout import up
 from stablehlo_py.targets.tpu.planning.moves import Move
@@ -18,7 +18,7 @@ DIRECT_LANES = 8192
 MOST_ROWS = 512  # of a block
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """A piece in a group: the number of its source, its factors outside of the target's lanes, and those of the lanes."""
 
@@ -36,7 +36,7 @@ class Part:
         return factor.source_step != 0 and factor.source == self.source_lane
 
 
-@dataclass(frozen=True)
+@record
 class Group:
     """Parts that make the same rows of the target, and how: `direct`, `transposed` or `placed`."""
 

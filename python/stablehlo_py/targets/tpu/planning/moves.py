@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu.constants import number_of
 from stablehlo_py.targets.tpu.planning import box as boxes
 from stablehlo_py.targets.tpu.planning.box import Box
@@ -19,7 +18,7 @@ MOVES = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Piece:
     """One source and where its elements go."""
 
@@ -27,7 +26,7 @@ class Piece:
     box: Box
 
 
-@dataclass(frozen=True)
+@record
 class Move:
     """pieces: parts of the target that do not overlap; fill: what is everywhere else, if they leave something free."""
 

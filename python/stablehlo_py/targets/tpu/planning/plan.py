@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stablehlo_py.core.types import ElementType, element_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
+from stablehlo_py.records import record
 from stablehlo_py.targets.tpu.planning.layout import natural_layout, up
 
 CUTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512)
 
 
-@dataclass(frozen=True)
+@record
 class Product:
     """[b,m,k] x [b,k,n] -> [b,m,n]; an operand with `_t` comes with its two inner dimensions turned.
 
@@ -60,7 +60,7 @@ class Product:
         return (1 if self.shared else self.b) * natural_layout((rows, columns), self.rhs).bytes
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """bm, bn, bk: the block; trips along m, n, k on one core; split: the dimension cut over the cores, `b`, `m` or `n`.
     `whole`: each core does all of it.
