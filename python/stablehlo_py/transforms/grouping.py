@@ -8,7 +8,7 @@ value is computed twice by this except what is cheaper to make than to read: spl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from stablehlo_py.core import registry
 from stablehlo_py.core.diagnostics import describe_location
@@ -19,7 +19,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
 from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
-from stablehlo_py.transforms.views import element, is_piece, is_view, trace
+from stablehlo_py.transforms.views import Dims, element, is_piece, is_view, trace
 
 STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
 
@@ -33,6 +33,18 @@ MOST_OPS = 200
 LARGE = 1 << 16
 # A row that a program passes over several times should stay in the second-level cache with what is kept of it.
 LONGEST_ROW = 1 << 15
+
+
+@record
+class Read:
+    """A value that an op reads, seen through views, and the dimensions of the loop at which it does; see `views.trace`.
+
+    whole: what the value is a piece of, where it is one that lies in memory.
+    """
+
+    source: ir.Value
+    dims: Dims
+    whole: ir.Value | None
 
 
 @record(frozen=False)
@@ -50,6 +62,8 @@ class Unit:
     before: int = 0  # bits of the units it depends on, through others too
     parents: set[int] = field(default_factory=set)
     product: ir.Operation | None = None  # what its elementwise ops are done on the elements of
+    made: set[ir.Value] = field(default_factory=set)
+    reads: list[Read] = field(default_factory=list)  # of what other units make; not those of the product
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -130,6 +144,8 @@ class Grouping:
                 self.repeated.add(op.results[0])
             else:
                 self.add(op)
+        for unit in self.all.values():
+            unit.ops.sort(key=lambda op: self.order.get(name_of(op), 0))
         return _ordered(list(self.all.values()))
 
     # --- what is repeated in its readers' kernels instead of being made once
@@ -170,6 +186,9 @@ class Grouping:
             unit.shape, unit.rows = tensor_type(op.operands[0].type).shape, row_rank(op)
         elif self.products and may_be_followed(op):
             unit.shape, unit.product = tensor_type(op.results[0].type).shape, op
+        unit.made.update(op.results)
+        if unit.shape is not None and unit.product is None:
+            unit.reads = list(self.reads_of(op))
         self.all[number] = unit
         if len(op.results):
             self.unit_of[op.results[0]] = number
@@ -229,7 +248,11 @@ class Grouping:
         unit.shape, unit.rows = fit
         unit.product = unit.product or other.product
         unit.kind = PRODUCT if unit.product is not None else ELEMENTWISE if unit.rows is None else ROWS
-        unit.ops = sorted(other.ops + unit.ops, key=lambda op: self.order[op.results[0]])
+        # the larger one is mostly the other; their order is made at the end
+        unit.reads = other.reads + [read for read in unit.reads if read.source not in other.made]
+        other.ops += unit.ops
+        other.made |= unit.made
+        unit.ops, unit.made = other.ops, other.made
         unit.parents = {p for p in unit.parents | other.parents if p not in (number, unit.number)}
         self.find_before(unit)
         del self.all[number]
@@ -269,41 +292,38 @@ class Grouping:
             return False
         if first.rows is not None or second.rows is not None or second.ops == [product]:
             return False
-        made = {r for op in first.ops for r in op.results}
         if first.product is None and any(
-            trace(v, tuple(range(tensor_type(v.type).rank)), self.producers)[0] in made for v in product.operands
+            trace(v, tuple(range(tensor_type(v.type).rank)), self.producers)[0] in first.made for v in product.operands
         ):
             return False
         others = [op for op in (*first.ops, *second.ops) if op.results[0] != product.results[0]]
         assert second.shape is not None
         return may_follow(product, others, self.producers) and self.reads_fit(first, second, second.shape, None)
 
-    def cut_from(self, value: ir.Value) -> ir.Value | None:
-        """What a piece of memory is a piece of; None for other values."""
-        op = self.producers.get(value)
-        return op.operands[0] if op is not None and value in self.repeated and is_piece(op) else None
+    def reads_of(self, op: ir.Operation) -> Iterator[Read]:
+        """What an op reads of what this block makes."""
+        for value in op.operands:
+            source, dims = trace(value, tuple(range(tensor_type(value.type).rank)), self.producers)
+            producer = self.producers.get(source)
+            if producer is not None:
+                is_cut = source in self.repeated and is_piece(producer)
+                yield Read(source, dims, producer.operands[0] if is_cut else None)
 
     def reads_fit(self, first: Unit, second: Unit, shape: tuple[int, ...], rows: int | None) -> bool:
         """Whether the second unit reads what the first makes at its own place: the same row, the same column.
 
         What each unit reads of itself was looked at when it was put together.
         """
-        inside = {r for op in first.ops for r in op.results}
-        for op in second.ops:
-            if second.product is not None and op.results[0] == second.product.results[0]:
-                continue  # its operands are made by other units
-            for value in op.operands:
-                ty = tensor_type(value.type)
-                source, dims = trace(value, tuple(range(ty.rank)), self.producers)
-                if self.cut_from(source) in inside:
-                    return False
-                if source not in inside:
-                    continue
-                made = tensor_type(source.type).shape
-                if element(source, dims) != element(source, tuple(range(len(made)))):
-                    return False
-                if made != shape and (rows is None or not _is_row_shape(made, shape, rows)):
-                    return False
+        for read in second.reads:
+            if read.whole in first.made:
+                return False
+            if read.source not in first.made:
+                continue
+            made = tensor_type(read.source.type).shape
+            if element(read.source, read.dims) != element(read.source, tuple(range(len(made)))):
+                return False
+            if made != shape and (rows is None or not _is_row_shape(made, shape, rows)):
+                return False
         return True
 
 
