@@ -6,18 +6,17 @@ that touches either: an element is read before its place is written, and never a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
 
 REUSE = "kernel.reuse"  # pairs of numbers of buffers: one that is read, and one that is written and may be the same
 _SHAPES = ("memref.collapse_shape", "memref.expand_shape")
 
 
-@dataclass(frozen=True)
 class KernelReuse(Pass):
     """Mark the operands of kernels whose memory a result may take."""
 
@@ -46,7 +45,7 @@ def pairs_of(function: ir.Operation) -> list[tuple[int, int]]:
     return [(i, j) for i, source in known for j, target in known if source.pairs_with(target)]
 
 
-@dataclass(frozen=True)
+@record
 class _Place:
     """An operand of a linalg.generic over independent elements, which it reads or writes each at a place of its own."""
 

@@ -7,9 +7,9 @@ next. Where those lie evenly, one stride says where; else a table of a step's pl
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged
 from stablehlo_py.targets.cpu.convolutions import Loop

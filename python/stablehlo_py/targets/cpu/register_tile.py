@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stablehlo_py.mlir import arith, func, ir, scf
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.packing import Index, lanes_left
@@ -126,7 +126,7 @@ def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
         nest.prefetch(of.b, of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=column))
 
 
-@dataclass(frozen=True)
+@record
 class Walk:
     """Where a tile finds its operands in what is packed: the first, and how many elements a step of k is."""
 
