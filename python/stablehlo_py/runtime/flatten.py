@@ -7,10 +7,10 @@ pieces serve all launches, as one after the other runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from stablehlo_py.records import record
 from stablehlo_py.runtime.parts import awake_parts_of, parts_of
 from stablehlo_py.runtime.plan import Plan
 from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, View, While, walk
@@ -19,7 +19,7 @@ LAUNCH, COPY, FILL, WHILE, CASE, HOST, SPLIT, VIEW = range(8)
 ORIGINS = {"argument": 0, "result": 1, "constant": 2, "temporary": 3, "view": 4}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class FlatProgram:
     """Code, the origin (kind, number or offset) of each slot, and the bytes of the arena with the scratch of parts.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from stablehlo_py.records import field, record
 from stablehlo_py.runtime.program import (
     ALIGNMENT,
     Case,
@@ -26,7 +26,7 @@ class PlanError(Exception):
     """A plan or a program that would compute garbage: a fault of whoever made it, never of a user's input."""
 
 
-@dataclass(frozen=True)
+@record
 class Liveness:
     """first and last position of each buffer, both inclusive and -1 when it is unused; `exposed` are read before written.
 
@@ -42,7 +42,7 @@ class Liveness:
         return self.first[buffer] >= 0
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """The arena: its size and the offset of each temporary (-1 for other buffers and unused ones)."""
 
@@ -52,7 +52,7 @@ class Plan:
     lower_bound: int = 0  # the most bytes that are live at once: no plan can be smaller
 
 
-@dataclass
+@record(frozen=False)
 class _Block:
     """What a list of commands does to buffers: reads before any sure write, sure writes, and all accesses counted."""
 

@@ -6,13 +6,14 @@ import json
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.records import record
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
@@ -22,7 +23,7 @@ Kind = Literal["argument", "constant", "temporary", "result", "view"]
 KINDS = ("argument", "constant", "temporary", "result", "view")
 
 
-@dataclass(frozen=True)
+@record
 class Buffer:
     """A piece of memory with a fixed size.
 
@@ -38,7 +39,7 @@ class Buffer:
     alignment: int = ALIGNMENT
 
 
-@dataclass(frozen=True)
+@record
 class ArrayType:
     """Shape and numpy dtype (by name, ml_dtypes included) of an argument or a result; -1: each call decides."""
 
@@ -61,7 +62,7 @@ class ArrayType:
         return f"{self.dtype}[{','.join('?' if d == -1 else str(d) for d in self.shape)}]"
 
 
-@dataclass(frozen=True)
+@record
 class Kernel:
     """A kernel by its symbol, `void name(void *const *buffers, int64_t begin, int64_t end)`.
 
@@ -78,7 +79,7 @@ class Kernel:
     work: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Launch:
     """Call a kernel on buffers, over begin..end of its parallel dimension (0..0 when it has none)."""
 
@@ -88,7 +89,7 @@ class Launch:
     end: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Copy:
     """Copy bytes from one buffer into another; they may be the same one, with ranges that overlap."""
 
@@ -99,7 +100,7 @@ class Copy:
     target_offset: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Fill:
     """Set the first `bytes` bytes of a buffer to one byte value.
 
@@ -111,7 +112,7 @@ class Fill:
     value: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Index:
     """An integer in a buffer that says where a view begins: clamp(0, it, limit) * stride bytes from the offset.
 
@@ -125,7 +126,7 @@ class Index:
     stride: int
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """Let a buffer of the kind view be a part of `source`, at `offset` bytes and what the indices add."""
 
@@ -135,7 +136,7 @@ class View:
     indices: tuple[Index, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class While:
     """Run condition; while the byte in predicate is not 0, run body and condition again."""
 
@@ -144,7 +145,7 @@ class While:
     body: tuple[Command, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """Run the branch whose number stands in an i32 buffer; out of range means the last one."""
 
@@ -152,7 +153,7 @@ class Case:
     branches: tuple[tuple[Command, ...], ...]
 
 
-@dataclass(frozen=True)
+@record
 class Host:
     """Call a host function on the bytes of its inputs and outputs."""
 
@@ -164,7 +165,7 @@ class Host:
 Command = Launch | Copy | Fill | View | While | Case | Host
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Program:
     """Buffers, commands, and what the commands refer to.
 

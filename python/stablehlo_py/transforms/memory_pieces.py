@@ -5,16 +5,15 @@ dynamic_slice(x, i, 0) of (n, m) as (1, m) is the m elements behind x[clamp(0, i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 _MOVES = ("stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 
 
-@dataclass(frozen=True)
+@record
 class StartIndex:
     """An operand that moves a piece: the bytes of the integer, and clamp(0, it, limit) * stride bytes."""
 
@@ -25,7 +24,7 @@ class StartIndex:
     stride: int
 
 
-@dataclass(frozen=True)
+@record
 class Piece:
     """What a kernel of one op moves: `bytes` bytes of operand 0 from an offset on.
 

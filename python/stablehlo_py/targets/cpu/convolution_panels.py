@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_plan import Tile, merged
 from stablehlo_py.targets.cpu.convolutions import Loop

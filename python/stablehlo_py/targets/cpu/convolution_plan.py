@@ -88,7 +88,7 @@ class Split:
         return self.sizes[loop.name] if loop.name in ("b", "g", "o0") else loop.extent
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """A tile, and the steps that it is used in."""
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, vector
+from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu import nest, streaming
 from stablehlo_py.targets.cpu.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.convolution_panels import KernelPanels
@@ -40,7 +40,6 @@ Index = int | ir.Value
 Places = tuple[Index, Index, Index, Index]  # in the image, in the kernel, in the result, in the sums that are kept
 
 
-@dataclass(frozen=True)
 class CpuEmitConvolutions(Pass):
     """Replace the body of kernels that are one convolution of floats or bytes by loops over register tiles."""
 

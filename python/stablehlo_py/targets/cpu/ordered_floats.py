@@ -14,15 +14,15 @@ These are three instructions an element, none of which waits for another; `Ends`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.nest import constant_vector
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 
 
-@dataclass(frozen=True)
+@record
 class Order:
     """largest: whether the largest is asked for, and NaN counts as larger than all; else as smaller."""
 
@@ -69,7 +69,7 @@ class Order:
         return arith.xori(bits, arith.andi(negative, _constant(bits.type, (1 << (self.width - 1)) - 1)))
 
 
-@dataclass(frozen=True)
+@record
 class Ends:
     """The largest signed, the smallest and the largest unsigned bits of many floats, and what they say of their order.
 
