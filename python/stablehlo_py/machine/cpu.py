@@ -1,7 +1,7 @@
 """What kernels for a CPU are shaped by: vector registers and caches.
 
 Numbers of a cache hierarchy: AMD's software optimisation guide for Zen 4 (32 KiB L1 data, 1 MiB L2 a core) and Intel's
-for the Skylake server family (32 KiB, 1 MiB); smaller chips have at least a quarter of the L2, which the block sizes
+for the Skylake server family (32 KiB, 1 MiB); cores without AVX-512 have half of the L2 or a quarter, which the block sizes
 here leave room for.
 """
 
@@ -44,5 +44,5 @@ def cpu_of(features: str) -> Cpu:
             masks="avx512bw" in has,
         )
     if "avx2" in has:
-        return Cpu(32, 16, int16_pairs=True)
+        return Cpu(32, 16, l2=512 << 10, int16_pairs=True)
     return Cpu(16, 32 if "neon" in has else 16, int16_pairs="sse4.2" in has)

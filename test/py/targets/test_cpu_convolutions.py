@@ -43,6 +43,13 @@ CASES = {
         (12, 8, 3, 4),
         {"dimension_numbers": FIRST, "lhs_dilation": (1, 2), "rhs_dilation": (1, 2)},
     ),
+    "transposed, in parts": ((1, 20, 21, 32), (3, 3, 32, 40), {"dimension_numbers": LAST, "lhs_dilation": (2, 2)}),
+    "transposed, first, in parts": (
+        (2, 32, 20, 21),
+        (24, 32, 3, 3),
+        {"dimension_numbers": FIRST, "lhs_dilation": (2, 2)},
+    ),
+    "transposed, few": ((1, 4, 9, 64), (3, 3, 64, 48), {"dimension_numbers": LAST, "lhs_dilation": (3, 2)}),
     "one tap": ((2, 30, 9, 11), (20, 30, 1, 1), {"dimension_numbers": FIRST, "window_strides": (2, 1)}),
     "line": ((2, 30, 50), (20, 30, 5), {"dimension_numbers": ("NCH", "OIH", "NCH")}),
     "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),

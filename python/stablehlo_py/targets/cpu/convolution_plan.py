@@ -21,9 +21,10 @@ SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
 LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
-# Cycles in which a vector of the kernel is packed, where half of the second-level cache holds it, and from further away;
-# and in which one of the image is copied.
-PACKED_NEAR, PACKED_FAR, COPIED = 2, 8, 3
+# Cycles in which a vector of the kernel is packed and one of the image copied: where half of the second-level cache holds
+# them, where eight of it would, and from further away.
+PACKED = (2, 4, 9)
+COPIED = (4, 8, 8)
 
 
 @record
@@ -118,16 +119,20 @@ def plan_of(
             continue
         if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
-        for rows in _rows(geometry, [loop for loop in parallel if loop.name != lane.name] or [ones]):
+        for rows in _rows([loop for loop in parallel if loop.name != lane.name] or [ones]):
             if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
             for tile in _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows)):
-                for lanes_first in (False, True):
-                    plan = Plan(tile, split_of(geometry, tile, lanes_first=lanes_first))
+                for parts in (1, STEPS):
+                    plan = Plan(tile, split_of(geometry, tile, parts))
                     cycles = _cycles(geometry, plan, cpu, element_bytes, padded=padded)
                     if best is None or cycles < best[0]:
                         best = (cycles, plan)
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    tile = best[1].tile
+    plans = [best[1], *(Plan(tile, split_of(geometry, tile, parts)) for parts in (2, 4))]
+    return min(plans, key=lambda plan: _cycles(geometry, plan, cpu, element_bytes, padded=padded))
 
 
 def parallel_loops(geometry: Geometry) -> list[Loop]:
@@ -143,17 +148,12 @@ def _shortest(geometry: Geometry, loop: Loop) -> int:
     return loop.extent if axis is None or axis.phases is None else axis.phases.places // axis.phases.count
 
 
-def _rows(geometry: Geometry, loops: list[Loop]) -> Iterator[tuple[Loop, ...]]:
-    """What may be in the rows of a tile: each loop, and the places of the result in their order.
-
-    Loops that have another number of steps in each phase are not counted through as one.
-    """
+def _rows(loops: list[Loop]) -> Iterator[tuple[Loop, ...]]:
+    """What may be in the rows of a tile: each loop, and the places of the result in their order."""
     yield from ((loop,) for loop in loops)
     places = tuple(loop for loop in loops if loop.name not in ("g", "f", "one"))
-    while len(places) > 1:
-        if all(_shortest(geometry, loop) == loop.extent for loop in places):
-            yield places
-        places = places[1:]
+    for n in range(len(places) - 1):
+        yield places[n:]
 
 
 def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
@@ -200,25 +200,28 @@ def _cycles(geometry: Geometry, plan: Plan, cpu: Cpu, element_bytes: int, *, pad
     cycles = panels * tiles * (depth + beside) * step
     if tile.lane.w:
         kernel = depth * math.prod(loop.extent for loop in parallel_loops(geometry) if loop.w)
-        near = kernel * element_bytes <= cpu.l2 // 2
-        cycles += panels * depth * tile.vectors * (PACKED_NEAR if near else PACKED_FAR)
+        cycles += panels * depth * tile.vectors * _by_distance(PACKED, kernel * element_bytes, cpu)
     if padded:
         reach = [axis.reach for axis in geometry.axes]
         if "o0" in split.sizes and geometry.axes:
             reach[0] = replace(geometry.axes[0], places=split.sizes["o0"]).reach
         image = math.prod(reach) * math.prod(geometry.loops[n].extent for n in "gi") * split.sizes["b"]
-        cycles += image / cpu.lanes(element_bytes) * COPIED
+        cycles += image / cpu.lanes(element_bytes) * _by_distance(COPIED, image * element_bytes, cpu)
     return cycles * split.steps * split.imbalance
+
+
+def _by_distance(cycles: tuple[float, float, float], bytes_: int, cpu: Cpu) -> float:
+    return cycles[0] if bytes_ <= cpu.l2 // 2 else cycles[1] if bytes_ <= 8 * cpu.l2 else cycles[2]
 
 
 def _rows_in_step(tile: Tile, split: Split) -> int:
     return math.prod(split.extent(loop) for loop in tile.row_loops)
 
 
-def split_of(geometry: Geometry, tile: Tile, *, lanes_first: bool = False) -> Split:
+def split_of(geometry: Geometry, tile: Tile, lane_parts: int = 1) -> Split:
     """The parts of the outermost loops that make one step: batch, groups, blocks of the first axis, then of the lanes.
 
-    lanes_first: those before the others, so that each part of the kernel is packed in one step alone.
+    lane_parts: how many of the lanes there are before the others, so that each part of the kernel is packed less often.
     """
     loops = {loop.name: loop for loop in parallel_loops(geometry)}
     counts = {"b": 1, "g": 1, "o0": 1, "lanes": 1}
@@ -229,18 +232,17 @@ def split_of(geometry: Geometry, tile: Tile, *, lanes_first: bool = False) -> Sp
     if geometry.products < SPLIT_WORK:
         return split
     inner = {tile.row_names[0], tile.lane.name} if len(tile.row_loops) == 1 else {tile.lane.name}
-    if lanes_first and tile.lane.w:
-        split = _cut(split, "lanes", panels, -(-panels // min(panels, STEPS)))
+    if lane_parts > 1 and tile.lane.w:
+        split = _cut(split, "lanes", panels, -(-panels // min(panels, lane_parts)))
     rows = math.prod(loop.extent for name, loop in loops.items() if name not in ("f", tile.lane.name))
     for name in ("b", "g"):
         if name in loops and name not in inner and split.steps < STEPS:
             split = _cut(split, name, loops[name].extent, 1)
     rows = rows * split.counts["lanes"] // split.steps
-    phases = geometry.axes[0].phases if geometry.axes else None
-    even = phases is None or phases.are_even
-    if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS and even:
-        beside = math.prod(split.extent(loop) for loop in tile.row_loops if loop.name != "o0")
+    if "o0" in loops and tile.lane.name != "o0" and split.steps < STEPS:
+        beside = math.prod(min(split.extent(a), _shortest(geometry, a)) for a in tile.row_loops if a.name != "o0")
         least = -(-tile.rows // beside) if "o0" in tile.row_names else 1
+        least += loops["o0"].extent - _shortest(geometry, loops["o0"])  # the last part of a phase may have one less
         places = loops["o0"].extent
         wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
         split = _cut(split, "o0", places, _even(places, wanted, least))

@@ -7,8 +7,9 @@ next. Where those lie evenly, one stride says where; else a table of a step's pl
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
-from stablehlo_py.mlir import ir
+from stablehlo_py.mlir import arith, ir
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu import nest
 from stablehlo_py.targets.cpu.convolution_plan import Split, Tile, merged
@@ -20,14 +21,26 @@ Index = int | ir.Value
 
 
 class RowPlaces:
-    """The places of one step of the parallel loop. extent: how many there are."""
+    """The places of one step of the parallel loop. extent: how many there are at most.
 
-    def __init__(self, tile: Tile, split: Split) -> None:
-        self.rows = tile.rows
-        loops = [replace(loop, extent=split.extent(loop)) for loop in tile.row_loops]
-        self.extent = math.prod(loop.extent for loop in loops)
-        self.image = _Places([replace(loop, w=0) for loop in loops], self.extent)
-        self.result = _Places([replace(loop, x=loop.o, w=0) for loop in loops], self.extent)
+    counts: of the loops named in `uneven`, the steps that they have in a phase.
+    """
+
+    def __init__(self, tile: Tile, split: Split, counts: dict[str, Index], uneven: Collection[str]) -> None:
+        self.rows, self.counts = tile.rows, counts
+        self.loops = [replace(loop, extent=split.extent(loop)) for loop in tile.row_loops]
+        self.extent = math.prod(loop.extent for loop in self.loops)
+        apart = uneven if len(self.loops) > 1 else ()
+        self.image = _Places([replace(loop, w=0) for loop in self.loops], self.extent, counts, apart)
+        self.result = _Places([replace(loop, x=loop.o, w=0) for loop in self.loops], self.extent, counts, apart)
+
+    @property
+    def limit(self) -> Index:
+        """How many there are in this phase."""
+        total: Index = 1
+        for loop in self.loops:
+            total = _product(total, self.counts.get(loop.name, loop.extent))
+        return total
 
     @property
     def are_neighbours(self) -> bool:
@@ -50,10 +63,9 @@ class RowPlaces:
 class _Places:
     """stride: from one to the next; None where they do not lie evenly, and a table has them."""
 
-    def __init__(self, loops: list[Loop], extent: int) -> None:
-        whole = merged(loops)
-        self.loops = whole
-        self.stride = whole[0].x if len(whole) == 1 else None if whole else 0
+    def __init__(self, loops: list[Loop], extent: int, counts: dict[str, Index], apart: Collection[str]) -> None:
+        self.loops, self.counts = merged(loops, apart), counts
+        self.stride = self.loops[0].x if len(self.loops) == 1 else None if self.loops else 0
         self.table = nest.scratch([extent], ir.IntegerType.get_signless(64)) if self.stride is None else None
 
     def fill(self) -> None:
@@ -65,12 +77,14 @@ class _Places:
                 nest.store(as_offset(nest.index(offset)), self.table, [number])
                 return
             loop, *rest = loops
-            steps = math.prod(inner.extent for inner in rest)
+            steps: Index = 1
+            for inner in rest:
+                steps = _product(steps, self.counts.get(inner.name, inner.extent))
             nest.loop(
                 0,
-                loop.extent,
+                self.counts.get(loop.name, loop.extent),
                 1,
-                lambda n: write(rest, add(offset, multiply(n, loop.x)), add(number, multiply(n, steps))),
+                lambda n: write(rest, add(offset, multiply(n, loop.x)), add(number, _product(n, steps))),
             )
 
         write(self.loops, 0, 0)
@@ -80,3 +94,9 @@ class _Places:
             start = start.moved(multiply(first, self.stride or 0))
             return [start.moved(r * (self.stride or 0)) for r in range(rows)]
         return [start.moved(nest.load(self.table, [add(first, r)])) for r in range(rows)]
+
+
+def _product(a: Index, b: Index) -> Index:
+    if isinstance(b, int):
+        return multiply(a, b)
+    return multiply(b, a) if isinstance(a, int) else arith.muli(a, b)

@@ -121,14 +121,15 @@ class _Emitter:
         row_loops = tuple(loops.get(loop.name, loop) for loop in tile.row_loops)
         self.tile = replace(tile, row_loops=row_loops, lane=loops[tile.lane.name])
         self.outer = [loop for name, loop in loops.items() if name not in (*tile.row_names, tile.lane.name)]
-        self.rows = RowPlaces(self.tile, split)
+        self.counts: dict[str, Index] = {}  # steps of the loops in this phase, where that is not all of their extent
+        uneven = {f"o{n}" for n, a in enumerate(self.of.axes) if a.phases and not a.phases.are_even}
+        self.rows = RowPlaces(self.tile, split, self.counts, uneven)
         taps = [Loop(f"t{n}", a.taps, a.spread * a.x, a.w, 0) for n, a in enumerate(self.of.axes)]
         phased = {f"t{n}" for n, a in enumerate(self.of.axes) if a.phases}
         self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1 or loop.name in phased]
         if self.tile.lane.w not in (0, 1) and not phased:
             # in the order of the kernel in memory, so that packing it is a transposition
             self.summed.sort(key=lambda loop: -abs(loop.w))
-        self.counts: dict[str, Index] = {}  # steps of the loops in this phase, where that is not all of their extent
         self.panels: KernelPanels | None = None
         self.panel: Index = 0  # which of those packed together
         self.blocks: list[Loop] = []
@@ -217,12 +218,13 @@ class _Emitter:
             x = add(x, -sum(axis.before * axis.x for axis in self.of.axes))
         else:
             self.image.fill(starts)
-        self.rows.fill()
+        self.first_row = starts.get("o0", 0)
         self._phases(0, (x, w, out), panel)
 
     def _phases(self, n: int, at: tuple[Index, Index, Index], panel: Index) -> None:
         """The panels once for each class of results that have the same taps."""
         if n == len(self.of.axes):
+            self.rows.fill()
             self._panels(*at, panel)
             return
         axis = self.of.axes[n]
@@ -239,9 +241,9 @@ class _Emitter:
             skipped = arith.divui(nest.index(behind), nest.index(count))
             self.counts[f"t{n}"] = taps
             if not phases.are_even:
-                self.counts[f"o{n}"] = arith.divui(
-                    nest.index(nest.subtract(phases.places + count - 1, p)), nest.index(count)
-                )
+                places = arith.divui(nest.index(nest.subtract(phases.places + count - 1, p)), nest.index(count))
+                left = places if n else nest.minimum(self.split.sizes["o0"], nest.subtract(places, self.first_row))
+                self.counts[f"o{n}"] = left
             x, w, out = at
             moved = (multiply(skipped, axis.x), multiply(first, phases.w), multiply(p, phases.o))
             self._phases(n + 1, (add(x, moved[0]), add(w, moved[1]), add(out, moved[2])), panel)
@@ -340,7 +342,7 @@ class _Emitter:
 
         def rows(first: Index) -> None:
             slot = add(kept, multiply(first, tile.vectors * tile.lanes))
-            limit = self.counts.get(tile.row.name, extent)
+            limit = self.rows.limit
             if extent % tile.rows or not isinstance(limit, int):
                 first = nest.minimum(first, nest.subtract(limit, tile.rows))
             image = self.rows.of_image(Address.of(self.x_buffer, [x]), first)
