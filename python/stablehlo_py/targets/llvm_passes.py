@@ -1,7 +1,7 @@
 """LLVM's passes and code generation through llvmlite: without what it leaves behind, and without its lock where it is long.
 
 llvmlite puts one lock around every call. LLVM needs none between threads that share no context, module, pass manager or
-target machine, so the two calls that take all the time go around it.
+target machine, so the calls that take all the time go around it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def _unlocked(name: str) -> Callable[..., Any]:  # Any: as ctypes has it
     return getattr(function, "_cfn", function)
 
 
+_parse = _unlocked("LLVMPY_ParseAssembly")
 _run = _unlocked("LLVMPY_RunNewModulePassManager")
 _emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
 
@@ -33,6 +34,16 @@ def pass_manager(builder: llvm.PassBuilder, names: Sequence[str] = ()) -> Module
     for name in names:
         getattr(manager, f"add_{name}_pass")()
     return manager
+
+
+def parse(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
+    """The module of LLVM IR text, in a context that no other thread uses."""
+    with ffi.OutputString() as problem:
+        module = llvm.ModuleRef(_parse(context, ctypes.c_char_p(text.encode()), problem), context)
+        if problem:
+            module.close()
+            raise RuntimeError(f"LLVM cannot read a kernel: {problem}")
+    return module
 
 
 def run_passes(manager: ModulePassManager, module: llvm.ModuleRef, builder: llvm.PassBuilder) -> None:

@@ -67,6 +67,14 @@ def test_each_who_wants_an_object_is_given_it():
     assert kept == [("a", made[0]), ("b", made[1])]
 
 
+def test_text_that_llvm_cannot_read_is_an_error_where_the_object_is_asked_for():
+    with Objects(OPTIONS, 2, 2) as objects:
+        objects.add(kernel(1))
+        objects.add("define void @kernel_entry( {")
+        with pytest.raises(RuntimeError, match="cannot read a kernel"):
+            objects.all()
+
+
 def test_errors_come_where_the_objects_are_asked_for(monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("no code")

@@ -8,6 +8,7 @@ A kernel `@k(ptr, ptr, ...)` gets an entry of the one signature that the executo
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import llvmlite.binding as llvm
 
@@ -15,7 +16,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.address_text import plain_addresses
 from stablehlo_py.targets.cpu.nest import ORDERED_CODE, VECTOR_CODE
 from stablehlo_py.targets.cpu.support import support_for
-from stablehlo_py.targets.llvm_passes import Buffer, emit, pass_manager, run_passes
+from stablehlo_py.targets.llvm_passes import Buffer, emit, parse, pass_manager, run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 from stablehlo_py.targets.machine_code import ENTRY, CodegenOptions, initialize
 from stablehlo_py.transforms.kernel_parallel import WORK
@@ -26,11 +27,13 @@ BODY = "kernel_body"  # what the entry calls, where it is not one with it
 # The first line of the text of a kernel that has nothing left to vectorise, or nothing that could be.
 VECTORISED = "; vectorised\n"
 ORDERED = "; ordered\n"
+# LLVM's level of code generation for each speed: what 2 has more than 1 is a second scheduling, which no core here needs.
+CODE_LEVELS = (0, 1, 1, 3)
 FEW = 300  # ops that a kernel runs in all: too few for vectors to matter
-# LLVM's passes for these, in place of its whole pipeline: vectors are written as code generation wants them; scalar loops
-# are as fast after this list, in a third of the time.
-PASSES = {
-    VECTORISED: ("simplify_cfg",),
+# LLVM's passes for these, in place of its whole pipeline: vectors are written as code generation wants them, which joins
+# blocks by itself; scalar loops are as fast after this list, in a third of the time.
+PASSES: dict[str, tuple[str, ...]] = {
+    VECTORISED: (),
     ORDERED: ("simplify_cfg", "sroa", "new_gvn", "instruction_combine", "loop_rotate", "simplify_cfg"),
 }
 
@@ -52,7 +55,9 @@ def llvm_ir_of(function: ir.Operation) -> str:
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
     first = ORDERED if ORDERED_CODE in function.attributes else ""
-    return f"{first}{head}define internal void @{BODY}({arguments}){body}\n{_calling(types)}{support_for(text)}"
+    return (
+        f"{first}{head}define internal void @{BODY}({arguments}) nounwind{body}\n{_calling(types)}{support_for(text)}"
+    )
 
 
 def may_share_memory(function: ir.Operation) -> bool:
@@ -65,7 +70,7 @@ def _calling(types: list[str]) -> str:
     pointers = [f"%p{i}" for i, ty in enumerate(types) if "ptr" in ty]
     operands = [f"ptr {name}" for name in pointers] + ["i64 %begin", "i64 %end"][: len(types) - len(pointers)]
     loads = _loads(pointers)
-    return f"define void @{ENTRY}({PARAMETERS}) {{\n{loads}  call void @{BODY}({', '.join(operands)})\n  ret void\n}}\n"
+    return f"define void @{ENTRY}({PARAMETERS}) nounwind {{\n{loads}  call void @{BODY}({', '.join(operands)})\n  ret void\n}}\n"
 
 
 def _with_loads(types: list[str], body: str) -> str:
@@ -79,7 +84,7 @@ def _with_loads(types: list[str], body: str) -> str:
     bounds = bounds[: count - len(pointers)]
     _, _, blocks = body.partition("{\n")
     start = f"start:\n{_loads(pointers)}{''.join(bounds)}  br label %{count}\n"
-    return f"define void @{ENTRY}({PARAMETERS}) {{\n{start}\n{count}:\n{blocks}"
+    return f"define void @{ENTRY}({PARAMETERS}) nounwind {{\n{start}\n{count}:\n{blocks}"
 
 
 def _loads(names: list[str]) -> str:
@@ -104,25 +109,32 @@ class Making:
     a context, a module and a target machine of its own are all that LLVM asks for.
     """
 
+    module: llvm.ModuleRef | None = None
+    _builder: llvm.PassBuilder | None = None
+    _buffer: Buffer | None = None
+    _error: Exception | None = None
+
     def __init__(self, text: str, options: CodegenOptions) -> None:
         initialize()
         options = options.resolved()
         self._options, self._machine = options, _take_machine(options)
         # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
-        self.module = llvm.parse_assembly(text, context=llvm.create_context())
-        self.module.triple, self.module.data_layout = llvm.get_default_triple(), str(self._machine.target_data)
+        self._text, self._context = _target_lines(options) + text, llvm.create_context()
+        passes = PASSES.get(text[: text.find("\n") + 1])
+        if passes == ():
+            return
         # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
         tuning = llvm.create_pipeline_tuning_options(speed_level=options.speed)
         tuning.loop_unrolling = tuning.slp_vectorization = False
         self._builder = llvm.create_pass_builder(self._machine, tuning)
-        self._manager = pass_manager(self._builder, PASSES.get(text[: text.find("\n") + 1], ()))
-        self._buffer: Buffer | None = None
-        self._error: Exception | None = None
+        self._manager = pass_manager(self._builder, passes or ())
 
     def run(self) -> None:
-        """Optimise and make the object."""
+        """Read the text, optimise and make the object."""
         try:
-            run_passes(self._manager, self.module, self._builder)
+            self.module = parse(self._text, self._context)
+            if self._builder is not None:
+                run_passes(self._manager, self.module, self._builder)
             self._buffer = emit(self._machine, self.module)
         except Exception as error:  # raised where the object is asked for
             self._error = error
@@ -136,13 +148,16 @@ class Making:
 
     def assembly(self) -> str:
         """The text of the same code."""
+        if self._error is not None:
+            raise self._error
         return self._machine.emit_assembly(self.module)
 
     def close(self) -> None:
         """Free the module now: were it part of a cycle, its context could go before it."""
-        self.module.close()
+        if self.module is not None:
+            self.module.close()
         self._error = None
-        _machines.setdefault(self._options, []).append(self._machine)
+        _give_back(self._options, self._machine)
 
 
 def make_object(text: str, options: CodegenOptions) -> bytes:
@@ -170,7 +185,25 @@ def _take_machine(options: CodegenOptions) -> llvm.TargetMachine:
         return _machine(options)
 
 
+def _give_back(options: CodegenOptions, machine: llvm.TargetMachine) -> None:
+    _machines.setdefault(options, []).append(machine)
+
+
+@functools.cache
+def _target_lines(options: CodegenOptions) -> str:
+    """What a module says about its target."""
+    machine = _take_machine(options)
+    layout = str(machine.target_data)
+    _give_back(options, machine)
+    return f'target datalayout = "{layout}"\ntarget triple = "{llvm.get_default_triple()}"\n'
+
+
 def _machine(options: CodegenOptions) -> llvm.TargetMachine:
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=options.cpu, features=options.features, opt=options.speed, reloc="pic", codemodel="small", jit=False
+        cpu=options.cpu,
+        features=options.features,
+        opt=CODE_LEVELS[options.speed],
+        reloc="pic",
+        codemodel="small",
+        jit=False,
     )
