@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,24 +87,25 @@ def compile(
     if parts is not None:
         clock.lap("cache")
         return _load(source, target, options, parts, clock)
-    with _no_collections_at_first():
+    with _no_collections():
         from stablehlo_py.building import Making, Open, build
 
         parts = build(source, Making(target, options.codegen, options.threads, store, clock.lap))
-    if isinstance(parts, Open):
-        return _open(parts, target, options, store)
-    if store and key:
-        store.put("program", key, pack([parts[0].to_bytes(), *parts[1]]))
-    return _load(source, target, options, parts, clock)
+        if isinstance(parts, Open):
+            return _open(parts, target, options, store)
+        if store and key:
+            store.put("program", key, pack([parts[0].to_bytes(), *parts[1]]))
+        return _load(source, target, options, parts, clock)
 
 
 @contextlib.contextmanager
-def _no_collections_at_first() -> Iterator[None]:
-    """No garbage collection while the first program imports what it needs, none of which is garbage.
+def _no_collections() -> Iterator[None]:
+    """No garbage collection meanwhile: a compilation leaves a few thousand objects that are garbage, most of them none.
 
-    Each collection goes through all objects of the process: beside JAX they take 80 ms, a third of the first program.
+    What it makes sets collections off all the same, and one goes through all objects of the process: beside JAX that
+    takes 80 ms, as long as three small programs.
     """
-    if not gc.isenabled() or "stablehlo_py.building" in sys.modules:
+    if not gc.isenabled():  # by the user, or by another thread that compiles
         yield
         return
     gc.disable()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import sys
 import threading
 from pathlib import Path
 
@@ -374,15 +372,38 @@ def test_nested_regions():
         stablehlo_py.compile(dict(absurd_programs())["nested_10000"])
 
 
-def test_garbage_is_collected_again_after_the_first_program(monkeypatch):
-    monkeypatch.delitem(sys.modules, "stablehlo_py.building", raising=False)
-    with pytest.raises(BadInput), compiler._no_collections_at_first():
-        assert not gc.isenabled()
-        raise BadInput("the first program is none")
+def test_no_garbage_is_collected_during_a_compilation(monkeypatch):
+    load, during = compiler._load, []
+    monkeypatch.setattr(compiler, "_load", lambda *arguments: (during.append(gc.isenabled()), load(*arguments))[1])
+    stablehlo_py.compile(SMALL, cache=False)
+    assert during == [False]
     assert gc.isenabled()
 
 
-def test_garbage_is_collected_during_later_programs():
-    importlib.import_module("stablehlo_py.building")
-    with compiler._no_collections_at_first():
-        assert gc.isenabled()
+def test_garbage_is_collected_again_after_an_error():
+    with pytest.raises(BadInput), compiler._no_collections():
+        assert not gc.isenabled()
+        raise BadInput("no program")
+    assert gc.isenabled()
+
+
+def test_a_user_who_collects_no_garbage_is_left_alone():
+    gc.disable()
+    try:
+        with compiler._no_collections():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_compilation_leaves_little_garbage():
+    """Why none need be collected meanwhile."""
+    stablehlo_py.compile(SMALL, cache=False)
+    gc.collect()
+    gc.disable()
+    try:
+        stablehlo_py.compile(SMALL, cache=False)
+        assert gc.collect() < 2000
+    finally:
+        gc.enable()
