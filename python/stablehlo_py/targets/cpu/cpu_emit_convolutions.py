@@ -138,8 +138,10 @@ class _Emitter:
         if not self._packs():
             return
         if self._adds_in_blocks(phased):
-            most = cpu.l1 * 3 // 4 // (tile.vectors * tile.lanes * form.bytes)
-            self.blocks, self.summed = in_blocks(merged(self.summed), most)
+            # A panel may be read from the second-level cache. What tiles share of an image whose features are apart may not:
+            # a line for each step or two, for a few elements of it.
+            most = cpu.l2 // 8 if self.of.loops["i"].x == 1 else cpu.l1 * 3 // 4
+            self.blocks, self.summed = in_blocks(merged(self.summed), most // (tile.vectors * tile.lanes * form.bytes))
         self.panels = KernelPanels(
             self.w,
             self.form,
@@ -440,15 +442,6 @@ class _Emitter:
             for n in range(loop.extent):
                 sums = step(*moved(n), sums)
             return sums
-
-        if not rest and isinstance(count, int) and count % 2 == 0:
-
-            def two(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
-                image, kernel = moved(n)
-                sums = step(image, kernel, list(inner))
-                return step([row.moved(loop.x) for row in image], kernel.moved(loop.w), sums)
-
-            return nest.loop(0, count, 2, two, sums)
 
         def body(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
             return self._sum(rest, *moved(n), list(inner), step)
