@@ -1,4 +1,4 @@
-"""A reduction of everything in two steps, since the first has rows that threads can share.
+"""A reduction of everything, or of all but a few last columns, in two steps: the first has parts that threads can share.
 
 reduce(x, init, f) across [0, 1]  ->  reduce(reduce(x, e, f) across [1], init, f) across [0], where f(e, y) == y
 
@@ -20,14 +20,17 @@ import numpy as np
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import ElementType, TensorType, tensor_type
 from stablehlo_py.dialects import make
-from stablehlo_py.dialects.stablehlo import Constant
+from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.transforms.grouping import LONGEST_ROW, is_elementwise
+from stablehlo_py.transforms.kernel_mark_parallel import LEAST_COLUMNS
+from stablehlo_py.transforms.views import is_view
 
 LEAST = 1 << 19  # elements: fewer take one thread less time than another needs to come
 SHORTEST_ROW = 1 << 10  # elements: a row of less costs as much for its end as for itself
 ROWS = 64  # that a tensor is cut into if none of them is too long: enough for the threads to have equal shares
+FEWEST = 8  # parts of a reduction that leaves columns
 FARTHEST = 200  # ops in front of a reduction, as many as a kernel takes
 
 # what changes nothing: a number, or the end of the element type's range that it names
@@ -54,24 +57,46 @@ class HloSplitReductions(Pass):
         found: list[ir.Operation] = []
         walk(op, lambda inner: found.append(inner) if inner.name == "stablehlo.reduce" else None)
         for reduce in found:
-            neutral = _neutral_of(reduce)
             shape = tensor_type(reduce.operands[0].type).shape
-            if neutral is None or tensor_type(reduce.results[0].type).rank or math.prod(shape) < LEAST:
+            dimensions = sorted(view(reduce).ints("dimensions"))
+            if math.prod(shape) < LEAST or dimensions != list(range(len(dimensions))):
                 continue
-            rows = rows_of(shape)
-            if rows is not None:
+            parts = rows_of(shape) if len(dimensions) == len(shape) else parts_of(shape, len(dimensions))
+            neutral = _neutral_of(reduce)
+            if neutral is not None and parts is not None:
                 with ir.InsertionPoint(reduce), reduce.location:
-                    _split(reduce, *rows, neutral)
+                    _split(reduce, parts, neutral)
 
 
-def rows_of(shape: Sequence[int]) -> tuple[tuple[int, ...], int] | None:
-    """A shape of the same elements, and how many of its leading dimensions make the rows; None where there are no rows."""
+@dataclass(frozen=True)
+class Parts:
+    """A shape of the same elements, of which the dimensions `first` .. `end` go first, then those in front of them."""
+
+    shape: tuple[int, ...]
+    first: int
+    end: int
+
+
+def parts_of(shape: Sequence[int], count: int) -> Parts | None:
+    """Of a reduction of `count` leading dimensions that leaves so few columns that threads cannot share these."""
+    columns = tuple(shape[count:])
+    if math.prod(columns) >= LEAST_COLUMNS:
+        return None
+    if count > 1 and shape[0] >= FEWEST:
+        return Parts(tuple(shape), 1, count)
+    rows = math.prod(shape[:count])
+    parts = math.gcd(rows, ROWS)
+    return Parts((parts, rows // parts, *columns), 1, 2) if parts >= FEWEST else None
+
+
+def rows_of(shape: Sequence[int]) -> Parts | None:
+    """Of a reduction of everything."""
     for kept in range(1, len(shape)):
         if SHORTEST_ROW <= math.prod(shape[kept:]) <= LONGEST_ROW and math.prod(shape[:kept]) > 1:
-            return tuple(shape), kept
+            return Parts(tuple(shape), kept, len(shape))
     size = math.prod(shape)
     rows = math.gcd(size, 1 << (max(ROWS, -(-size // LONGEST_ROW)) - 1).bit_length())
-    return ((rows, size // rows), 1) if rows > 1 else None
+    return Parts((rows, size // rows), 1, 2) if rows > 1 else None
 
 
 def _neutral_of(reduce: ir.Operation) -> np.ndarray | None:
@@ -106,27 +131,29 @@ def _neutral(name: str, element: ElementType) -> np.ndarray | None:
     return None
 
 
-def _split(reduce: ir.Operation, shape: tuple[int, ...], kept: int, neutral: np.ndarray) -> None:
+def _split(reduce: ir.Operation, parts: Parts, neutral: np.ndarray) -> None:
     x, init = reduce.operands
-    element = tensor_type(x.type).element
-    reshaped = _Reshaped(reduce, shape) if shape != tensor_type(x.type).shape else None
-    x = reshaped.of(x) if reshaped else x
+    element, shape = tensor_type(x.type).element, parts.shape
+    moved: list[ir.Operation] = []
+    if shape != tensor_type(x.type).shape:
+        moved = _only_for(reduce) if parts.end == len(shape) else []  # a kernel of columns makes nothing itself
+        x = _Reshaped(moved, shape).of(x)
     start = make.constant(neutral, TensorType((), element))
-    rows = _like(reduce, x, start, TensorType(shape[:kept], element), range(kept, len(shape)))
-    total = _like(reduce, rows, init, TensorType((), element), range(kept))
+    partial = TensorType(shape[: parts.first] + shape[parts.end :], element)
+    first = _like(reduce, x, start, partial, range(parts.first, parts.end))
+    total = _like(reduce, first, init, tensor_type(reduce.results[0].type), range(parts.first))
     reduce.results[0].replace_all_uses_with(total)
     reduce.erase()
-    for op in reversed(reshaped.moved if reshaped else ()):
+    for op in reversed(moved):
         op.erase()
 
 
 class _Reshaped:
-    """Values in another shape. moved: the elementwise ops that are done in it, in order; new: what stands for a value there."""
+    """Values in another shape. moved: elementwise ops that are done in it, in order."""
 
-    def __init__(self, reduce: ir.Operation, shape: tuple[int, ...]) -> None:
+    def __init__(self, moved: Sequence[ir.Operation], shape: tuple[int, ...]) -> None:
         self.shape, self.new = shape, dict[ir.Value, ir.Value]()
-        self.moved = _only_for(reduce)
-        for op in self.moved:
+        for op in moved:
             operands = [self.of(v) for v in op.operands]
             attributes = {name: op.attributes[name] for name in op.attributes}
             ty = tensor_type(op.results[0].type).with_shape(shape)
@@ -149,7 +176,10 @@ class _Reshaped:
 
 
 def _only_for(reduce: ir.Operation) -> list[ir.Operation]:
-    """The elementwise ops in front of a reduction whose results it or others of them read, and nothing else does."""
+    """The elementwise ops in front of a reduction whose results it or others of them read, and nothing else does.
+
+    None where they read what exists in their own shape only as a view: another shape would have to be made of it.
+    """
     shape = tensor_type(reduce.operands[0].type).shape
     before = list(itertools.takewhile(lambda op: op != reduce, (o.operation for o in reduce.block.operations)))
     found: list[ir.Operation] = []
@@ -159,7 +189,18 @@ def _only_for(reduce: ir.Operation) -> list[ir.Operation]:
         readers = [use.owner.operation for use in op.results[0].uses]
         if readers and all(reader == reduce or reader in found for reader in readers):
             found.append(op)
-    return found[::-1]
+    read = {v for op in found for v in op.operands}
+    return [] if any(_is_made_in_place(v) for v in read) else found[::-1]
+
+
+def _is_made_in_place(x: ir.Value) -> bool:
+    """Whether a value is a view or an iota, which each reader makes for itself; a scalar in all places can be made anew."""
+    if isinstance(x.owner, ir.Block):
+        return False
+    op = x.owner.operation
+    if op.name == "stablehlo.broadcast_in_dim":
+        return tensor_type(op.operands[0].type).rank > 0
+    return op.name == "stablehlo.iota" or (is_view(op) and op.name != "stablehlo.reshape")
 
 
 def _like(reduce: ir.Operation, x: ir.Value, init: ir.Value, ty: TensorType, dimensions: Sequence[int]) -> ir.Value:

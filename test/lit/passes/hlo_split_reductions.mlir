@@ -31,6 +31,21 @@ func.func @bf16(%x: tensor<512x1024xbf16>, %init: tensor<bf16>) -> tensor<bf16> 
   return %0 : tensor<bf16>
 }
 
+// So few columns that threads cannot share them.
+// CHECK-LABEL: func.func @columns
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [1, 2] : {{.*}} -> tensor<32x64xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [0] : {{.*}} -> tensor<64xf32>
+// CHECK: stablehlo.reshape {{.*}} -> tensor<64x1000x9xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [1] : {{.*}} -> tensor<64x9xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [0] : {{.*}} -> tensor<9xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [0] : {{.*}} -> tensor<1024xf32>
+func.func @columns(%x: tensor<32x28x28x64xf32>, %y: tensor<64000x9xf32>, %z: tensor<640x1024xf32>, %init: tensor<f32>) -> (tensor<64xf32>, tensor<9xf32>, tensor<1024xf32>) {
+  %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<32x28x28x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %1 = stablehlo.reduce(%y init: %init) applies stablehlo.add across dimensions = [0] : (tensor<64000x9xf32>, tensor<f32>) -> tensor<9xf32>
+  %2 = stablehlo.reduce(%z init: %init) applies stablehlo.add across dimensions = [0] : (tensor<640x1024xf32>, tensor<f32>) -> tensor<1024xf32>
+  return %0, %1, %2 : tensor<64xf32>, tensor<9xf32>, tensor<1024xf32>
+}
+
 // Few elements, an odd number of them, and what keeps a dimension.
 // CHECK-LABEL: func.func @others
 // CHECK: stablehlo.reduce{{.*}} across dimensions = [0, 1]

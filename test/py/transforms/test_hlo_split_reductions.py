@@ -32,12 +32,14 @@ TYPES = {
 }
 
 
-def reduced(op: str, ty: str, x: np.ndarray, init: Any, threads: int = 2) -> np.ndarray:
-    shape, dims = "x".join(map(str, x.shape)), list(range(x.ndim))
-    text = f"""func.func @main(%x: tensor<{shape}x{ty}>, %i: tensor<{ty}>) -> tensor<{ty}> {{
+def reduced(op: str, ty: str, x: np.ndarray, init: Any, threads: int = 2, kept: int = 0) -> np.ndarray:
+    """kept: how many of the last dimensions the result has."""
+    shape, dims = "x".join(map(str, x.shape)), list(range(x.ndim - kept))
+    out = "".join(f"{n}x" for n in x.shape[x.ndim - kept :])
+    text = f"""func.func @main(%x: tensor<{shape}x{ty}>, %i: tensor<{ty}>) -> tensor<{out}{ty}> {{
       %0 = stablehlo.reduce(%x init: %i) applies stablehlo.{op} across dimensions = {dims}
-        : (tensor<{shape}x{ty}>, tensor<{ty}>) -> tensor<{ty}>
-      return %0 : tensor<{ty}>
+        : (tensor<{shape}x{ty}>, tensor<{ty}>) -> tensor<{out}{ty}>
+      return %0 : tensor<{out}{ty}>
     }}"""
     return compile(text, cache=False, options=Options(threads=threads))(x, np.array(init, x.dtype))[0]
 
@@ -63,6 +65,19 @@ def test_values(ty: str, shape: tuple[int, ...]) -> None:
             wide = x.astype(np.float64) if is_float else x
             wanted = function(function.reduce(wide, axis=None), wide.dtype.type(init)).astype(dtype)
         np.testing.assert_array_equal(reduced(op, ty, x, init), wanted, err_msg=op)
+
+
+@pytest.mark.parametrize("shape", [(16, 33, 16, 64), (1 << 16, 9), (3, 8, 25000), (70000, 2, 5)])
+@pytest.mark.parametrize("ty", ["f32", "bf16", "i8"])
+def test_columns(ty: str, shape: tuple[int, ...]) -> None:
+    dtype, kept = np.dtype(TYPES[ty]), 2 if shape[1:] == (2, 5) else 1
+    x = np.random.default_rng(4).integers(-9, 9, shape).astype(dtype)
+    axes = tuple(range(len(shape) - kept))
+    for op in ("maximum", "minimum") if ty == "bf16" else ("add", "maximum", "minimum"):
+        wide = x.astype(np.float64)
+        wanted = OPS[op](OPS[op].reduce(wide, axis=axes), 3)
+        wanted = wanted.astype(np.int64).astype(np.int8) if ty == "i8" else wanted.astype(dtype)
+        np.testing.assert_array_equal(reduced(op, ty, x, 3, kept=kept), wanted, err_msg=op)
 
 
 def test_special_values() -> None:
@@ -105,3 +120,5 @@ def test_what_is_summed_is_made_in_the_same_shape() -> None:
 def test_bits_do_not_depend_on_the_number_of_threads() -> None:
     x = np.random.default_rng(2).standard_normal((700, 1001), np.float32)
     assert len({reduced("add", "f32", x, 0.5, threads).tobytes() for threads in (1, 2, 5)}) == 1
+    x = x.reshape(-1, 7)
+    assert len({reduced("add", "f32", x, 0.5, threads, kept=1).tobytes() for threads in (1, 2, 5)}) == 1
