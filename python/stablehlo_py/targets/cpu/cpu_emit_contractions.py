@@ -151,6 +151,8 @@ class Product:
         self.nr = self.width * self.lanes
         self.mr, self.short = _tile_rows(self.m, cpu.registers, self.width)
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
+        # on 16 registers a step of k is at most 12 multiply-adds, two a cycle: what is done beside them is felt
+        self.steps_are_short = cpu.registers < 32
         self.cuts_rows = self.tiles * self.mr - self.short != self.m
         longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
         blocks = -(-self.k // longest)

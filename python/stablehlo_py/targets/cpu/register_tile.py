@@ -89,38 +89,60 @@ def _sums(of: Product, t: Index, packed_row: Index, slot: Index, j: Index) -> li
         shift = of.sums.splat(arith.constant(of.form.sums, 7))
         begin = [arith.subi(zero, arith.shli(column, shift)) for column in wide]
 
-    def fast() -> list[ir.Value]:
-        first = Address.of(of.packed_a, [walk.lhs]), Address.of(of.packed_b, [walk.rhs])
-
-        def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-            _next_panel(of, t, k, j)
-            left, right = (
-                side.moved(multiply(k, by)) for side, by in zip(first, (walk.lhs_step, walk.rhs_step), strict=True)
-            )
-            row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
-            totals = []
-            for r in range(of.mr):
-                factor = left.moved(r * walk.between_rows).spread(of.vectors.type)
-                for w in range(of.width):
-                    totals.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
-            return totals
-
-        return nest.loop(0, of.steps, 1, step, begin * of.mr)
-
     if not of.form.is_small_float:
-        return fast()
-    return _checked(of, walk, slot, fast)
+        return _added_up(of, walk, t, j, begin * of.mr)
+    return _checked(of, walk, slot, lambda: _added_up(of, walk, t, j, begin * of.mr))
 
 
-def _next_panel(of: Product, t: Index, k: ir.Value, j: Index) -> None:
-    """Ask for rows of the next panel of rhs, a few in each tile of this one, so that packing it finds them near.
+def _added_up(of: Product, walk: Walk, t: Index, j: Index, sums: list[ir.Value]) -> list[ir.Value]:
+    """The loop over k."""
+    lhs = Address.of(of.packed_a, [walk.lhs])
+    # a place that moves by more than one element a step is counted by itself, which is cheaper than to multiply
+    moves = [walk.rhs_step] if walk.lhs_step == 1 else [walk.rhs_step, walk.lhs_step]
+    starts = [nest.index(walk.rhs), nest.index(0)][: len(moves)]
 
-    One line of each 64 bytes: what of a row is in a line more is the beginning of the panel behind.
+    def step(k: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+        places, sums = carried[: len(moves)], carried[len(moves) :]
+        if not of.steps_are_short:
+            _ask_for_next(of, t, k, j)
+        left, right = lhs.moved(k if walk.lhs_step == 1 else places[1]), Address.of(of.packed_b, [places[0]])
+        row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
+        totals = []
+        for r in range(of.mr):
+            factor = left.moved(r * walk.between_rows).spread(of.vectors.type)
+            for w in range(of.width):
+                totals.append(product_forms.multiply_add(of.form, factor, row[w], sums[r * of.width + w]))
+        return [*(nest.index(add(place, by)) for place, by in zip(places, moves, strict=True)), *totals]
+
+    def stretch(k: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+        _ask_for_next(of, t, k, j)
+        return nest.loop(k, nest.minimum(add(k, of.tiles), of.steps), 1, step, carried)
+
+    if of.steps_are_short and _packs_next(of):
+        found = nest.loop(0, of.steps, of.tiles, stretch, [*starts, *sums])
+    else:
+        found = nest.loop(0, of.steps, 1, step, [*starts, *sums])
+    return found[len(moves) :]
+
+
+def _packs_next(of: Product) -> bool:
+    """Whether the next panel of rhs is packed right after this one, from rows that are worth asking for."""
+    return of.just_in_time and not of.is_packed and of.b_labels[-1] == "n"
+
+
+def _ask_for_next(of: Product, t: Index, k: ir.Value, j: Index) -> None:
+    """Ask for a row of the next panel of rhs, so that packing it finds it near; over all tiles of this one, for each row.
+
+    Beside each step where a step is long, many times for one row; else beside as many as there are tiles. One line of each
+    64 bytes is asked for: what of a row is in one more is the beginning of the panel behind.
     """
-    if not of.just_in_time or of.is_packed or of.b_labels[-1] != "n":
+    if not _packs_next(of):
         return
     at = add(multiply(t, of.packed_steps), k)
-    row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
+    if of.steps_are_short:
+        row = arith.divui(nest.index(at), nest.index(of.tiles))
+    else:
+        row = arith.shrui(nest.index(at), nest.index(of.tiles.bit_length() - 1))
     for n in range(0, of.nr, LINE // element_bytes(of.source)):
         column = add(add(j, of.nr * of.chunk_panels), n)
         nest.prefetch(of.b, of.at(of.b_labels, k=add(multiply(row, of.group), of.at_k), n=column))
