@@ -12,12 +12,11 @@ import hashlib
 import importlib.util
 import os
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-import platformdirs
 
 from stablehlo_py.records import record
 
@@ -139,8 +138,14 @@ class Cache:
 
 
 def default_folder() -> Path:
-    """Where the cache of this user is."""
-    return Path(platformdirs.user_cache_dir("stablehlo_py", appauthor=False))
+    """Where the cache of this user is, as the XDG specification and the makers of other systems have it."""
+    home = Path(os.path.expanduser("~"))  # which stays as it is where nobody knows it; Path.home() would raise
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "stablehlo_py" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "stablehlo_py"
+    stated = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(stated) if os.path.isabs(stated) else home / ".cache") / "stablehlo_py"
 
 
 def key_of(*parts: str | bytes) -> str:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.records import field, record
-from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
 from stablehlo_py.runtime.program import Program
@@ -25,6 +24,7 @@ from stablehlo_py.targets.machine_code import Code, CodegenOptions
 
 if TYPE_CHECKING:
     from stablehlo_py.building import Open, Parts
+    from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
 
 EXECUTORS = ("native", "python")
 TARGETS = ("cpu",)
@@ -148,6 +148,7 @@ def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Cloc
 
 def _open(program: Open, target: str, options: Options, store: Cache | None) -> DynamicExecutable:
     """What compiles a program with symbolic dimensions for the shapes of each call."""
+    from stablehlo_py.runtime.dynamic import DynamicExecutable  # few programs are such; its Future comes with logging
 
     def compile_for(shapes: Shapes) -> Executable:
         executable = compile(program.specialized(shapes), target, cache=store or False, options=options)

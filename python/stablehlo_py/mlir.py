@@ -212,18 +212,33 @@ def _pointer(wrapped: Any) -> int:  # Any: every class of the bindings has the c
     return _capsule_pointer(capsule, _capsule_name(capsule))
 
 
+@functools.cache
+def _string_ref(text: str) -> _StringRef:
+    data = text.encode()
+    return _StringRef(data, len(data))
+
+
+_SHORT = 64  # bytes of elements that are kept
+
+
 def raw_elements(op: ir.Operation, name: str, element_bytes: int, count: int) -> tuple[bytes, bool] | None:
     """The bytes of a dense elements attribute and whether they are one element repeated; None for other attributes.
 
     The Python layer refuses complex elements and knows no dtype for small floats; the C API gives the memory as it is.
     """
     library = _c_api()
-    key = name.encode()
-    attribute = library.mlirOperationGetAttributeByName(_pointer(op), _StringRef(key, len(key)))
+    attribute = library.mlirOperationGetAttributeByName(_pointer(op), _string_ref(name))
+    # An attribute stays where it is as long as its context. Rules ask for the same few numbers again and again.
+    known = belongings(op.context).setdefault(raw_elements, {})
+    if attribute in known:
+        return known[attribute]
     if not attribute or not library.mlirAttributeIsADenseElements(attribute):
         return None
     splat = bool(library.mlirDenseElementsAttrIsSplat(attribute))
     size = element_bytes * (1 if splat else count)
     if size == 0:
         return b"", False
-    return ctypes.string_at(library.mlirDenseElementsAttrGetRawData(attribute), size), splat
+    found = ctypes.string_at(library.mlirDenseElementsAttrGetRawData(attribute), size), splat
+    if size <= _SHORT:
+        known[attribute] = found
+    return found

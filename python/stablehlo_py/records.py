@@ -81,6 +81,11 @@ def fields(cls: type) -> tuple[Field, ...]:
     return tuple(getattr(cls, _FIELDS).values())
 
 
+def astuple(one: object) -> tuple[Any, ...]:  # Any: each field has its own type
+    """The values of a record's fields, as they are."""
+    return tuple(getattr(one, name) for name in getattr(one, _FIELDS))
+
+
 def replace(old: T, **changes: Any) -> T:  # Any: each field has its own type
     """A copy of a record with some fields changed."""
     for name in getattr(old, _FIELDS):

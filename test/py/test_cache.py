@@ -13,7 +13,7 @@ import pytest
 import stablehlo_py
 from stablehlo_py import building
 from stablehlo_py import cache as cache_module
-from stablehlo_py.cache import Cache, key_of, pack, unpack
+from stablehlo_py.cache import Cache, default_folder, key_of, pack, unpack
 from stablehlo_py.cli.shlo import main
 
 PROGRAM = """func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
@@ -158,3 +158,23 @@ def test_the_command_line(store: Cache, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["cache", "verify", *folder]) == 0
     assert main(["cache", "clear", *folder]) == 0
     assert not list(store.entries())
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "/home/me/.cache/stablehlo_py"),
+        ("linux", {"XDG_CACHE_HOME": "/caches"}, "/caches/stablehlo_py"),
+        ("linux", {"XDG_CACHE_HOME": "not/absolute"}, "/home/me/.cache/stablehlo_py"),
+        ("darwin", {"XDG_CACHE_HOME": "/caches"}, "/home/me/Library/Caches/stablehlo_py"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/stablehlo_py/Cache"),
+        ("win32", {}, "/home/me/AppData/Local/stablehlo_py/Cache"),
+    ],
+)
+def test_the_folder_is_where_the_system_keeps_caches(monkeypatch, platform, environment, expected):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/me", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert default_folder() == Path(expected)

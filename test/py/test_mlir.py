@@ -217,3 +217,17 @@ def test_the_hash_of_an_op_changes_with_its_operands() -> None:
         op.operands[1] = block.arguments[1]
         assert hash(op) != before[0]
         assert hash(op.results[0]) == before[1]
+
+
+def test_raw_elements_are_those_of_the_op_also_in_a_context_that_is_used_again():
+    text = "func.func @f() {{ %0 = stablehlo.constant dense<{}> : tensor<2x{}> return }}"
+    rows = [
+        ("1", "i32", 4, (b"\1\0\0\0", True)),
+        ("1", "i16", 2, (b"\1\0", True)),
+        ("[1, 2]", "i8", 1, (b"\1\2", False)),
+    ]
+    for _ in range(2):
+        with mlir.borrowed_context() as context:
+            for value, element, element_bytes, expected in rows * 2:
+                module = ir.Module.parse(text.format(value, element), context)
+                assert raw_elements(first_op(module), "value", element_bytes, 2) == expected

@@ -137,10 +137,12 @@ class Constant(Op):
     @property
     def splat(self) -> np.generic | None:
         """The one element that the constant repeats, or None."""
-        raw = raw_elements(self.operation, "value", self.type.element.bytes, self.type.size)
+        ty = self.type
+        dtype = ty.element.dtype
+        raw = raw_elements(self.operation, "value", dtype.itemsize, ty.size)
         if raw is None or not raw[1]:
             return None
-        return np.frombuffer(raw[0], dtype=self.type.element.dtype)[0]
+        return np.frombuffer(raw[0], dtype)[0]
 
 
 @record

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import json
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import astuple
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from stablehlo_py.errors import BadInput
-from stablehlo_py.records import record
+from stablehlo_py.records import astuple, record
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
@@ -39,6 +40,18 @@ class Buffer:
     alignment: int = ALIGNMENT
 
 
+@functools.cache
+def _dtype(name: str) -> np.dtype:
+    """The dtype of a name of numpy's or of ml_dtypes, which is imported where numpy has no such name: it takes 8 ms."""
+    with contextlib.suppress(TypeError):
+        return np.dtype(name)
+    ml_dtypes = importlib.import_module("ml_dtypes")
+    try:
+        return np.dtype(getattr(ml_dtypes, name, name))
+    except TypeError:
+        raise BadInput(f"numpy has no dtype {name}") from None
+
+
 @record
 class ArrayType:
     """Shape and numpy dtype (by name, ml_dtypes included) of an argument or a result; -1: each call decides."""
@@ -48,11 +61,7 @@ class ArrayType:
 
     @property
     def numpy(self) -> np.dtype:
-        named = getattr(ml_dtypes, self.dtype, None)
-        try:
-            return np.dtype(self.dtype if named is None else named)
-        except TypeError:
-            raise BadInput(f"numpy has no dtype {self.dtype}") from None
+        return _dtype(self.dtype)
 
     @property
     def bytes(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import threading
 
@@ -46,7 +45,9 @@ def initialize() -> None:
     try:
         ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
     except OSError:
-        name = ctypes.util.find_library("m")  # starts processes that look for it
+        from ctypes.util import find_library  # imports what it starts processes with
+
+        name = find_library("m")
         if name:
             ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
 

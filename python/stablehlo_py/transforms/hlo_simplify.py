@@ -54,16 +54,15 @@ class _Driver:
             return
         if _is_dead(op):
             return
-        for rule in rules:
-            with ir.InsertionPoint(op), op.location:
-                values = rule(view(op))
-            if values is None:
-                continue
-            self.changed = True
-            for old, new in zip(list(op.results), [values] if isinstance(values, ir.Value) else values, strict=True):
-                old.replace_all_uses_with(new)
-            op.erase()
+        seen = view(op)
+        with ir.InsertionPoint(op), op.location:
+            values = next((made for rule in rules if (made := rule(seen)) is not None), None)
+        if values is None:
             return
+        self.changed = True
+        for old, new in zip(list(op.results), [values] if isinstance(values, ir.Value) else values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
 
     def is_static(self, op: ir.Operation) -> bool:
         """Rules are written for tensors of known shape and of plain elements."""

@@ -1,0 +1,60 @@
+"""What compiling imports: each module costs a fraction of a millisecond, and users wait for all of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stablehlo_py
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(stablehlo_py.__file__).parents[1])}
+COMPILE = """
+import sys
+import stablehlo_py
+from stablehlo_py.cache import Cache
+text = "func.func @main(%x: tensor<32xf32>) -> tensor<32xf32> {\\n"
+text += " %0 = stablehlo.add %x, %x : tensor<32xf32> return %0 : tensor<32xf32> }"
+executable = stablehlo_py.compile(text, cache=Cache(sys.argv[1]))
+print(*sys.modules)
+"""
+
+
+def modules_after(folder: Path) -> set[str]:
+    """What a process has imported that compiles a program with its cache in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE, str(folder)], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    return set(done.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+    """After a compilation, and after one that takes the program from the cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    return modules_after(folder), modules_after(folder)
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith("stablehlo_py.")}
+
+
+def test_a_program_from_the_cache_needs_no_compiler(compiled):
+    _, warm = compiled
+    assert not {name for name in warm if name.startswith("torch_mlir")}
+    assert not {"stablehlo_py.building", "stablehlo_py.mlir", "stablehlo_py.transforms", "stablehlo_py.ops"} & warm
+    assert len(ours(warm)) <= 28
+
+
+def test_a_program_from_the_cache_imports_nothing_for_other_programs(compiled):
+    """Symbolic dimensions take concurrent.futures and with it logging, small floats ml_dtypes, an error subprocess."""
+    _, warm = compiled
+    assert not {"concurrent.futures", "logging", "ml_dtypes", "subprocess", "dataclasses"} & warm
+
+
+def test_the_first_program_imports_no_more_than_it_did(compiled):
+    first, _ = compiled
+    assert len(ours(first)) <= 236
