@@ -13,6 +13,9 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.records import field, record
 from stablehlo_py.runtime.program import ArrayType
 
+# The name of what unset.py registers, which imports every custom call.
+UNSET = "stablehlo_py.unset"
+
 Layout = tuple[int, ...] | None  # dimensions from the fastest to the slowest in memory; None is row-major
 
 

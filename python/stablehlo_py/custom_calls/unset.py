@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from stablehlo_py.custom_calls.call import UNSET
 from stablehlo_py.custom_calls.registry import register_custom_call
 from stablehlo_py.runtime.program import ArrayType
-
-UNSET = "stablehlo_py.unset"
 
 
 @register_custom_call(UNSET)

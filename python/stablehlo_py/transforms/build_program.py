@@ -17,7 +17,7 @@ from dataclasses import asdict
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
-from stablehlo_py.custom_calls.unset import UNSET
+from stablehlo_py.custom_calls.call import UNSET
 from stablehlo_py.dialects.custom_call import call_of, target_of
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import BadInput

@@ -16,7 +16,7 @@ from stablehlo_py.analysis.progressions import Progressions
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
-from stablehlo_py.custom_calls.unset import UNSET
+from stablehlo_py.custom_calls.call import UNSET
 from stablehlo_py.dialects import make
 from stablehlo_py.mlir import ir
 
