@@ -29,6 +29,8 @@ CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stabl
 ALIASES = frozenset({"stablehlo.reshape", "stablehlo.optimization_barrier"})
 # A kernel with more ops than this takes LLVM longer than linear time.
 MOST_OPS = 200
+# Ops that only move elements, from wherever their operands lie.
+JOINS = frozenset({"stablehlo.concatenate"})
 # Bytes of a value that is made by a kernel of its own where the next one changes parts of it.
 LARGE = 1 << 16
 # A row that a program passes over several times should stay in the second-level cache with what is kept of it.
@@ -172,7 +174,7 @@ class Grouping:
             return self.repeated_everywhere(reader)
         if is_cheap(op):
             return reader.name not in ALIASES and not updates(reader, op)
-        return absorbs(reader)
+        return absorbs(reader) or (reader.name in JOINS and is_piece(op))
 
     # --- units
 

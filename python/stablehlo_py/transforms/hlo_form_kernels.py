@@ -17,6 +17,7 @@ from stablehlo_py.transforms.apart import Apart, pairs
 from stablehlo_py.transforms.grouping import (
     CONTROL,
     ELEMENTWISE,
+    JOINS,
     PRODUCT,
     ROWS,
     SINGLE,
@@ -179,7 +180,7 @@ def _with_repeated(unit: Unit, repeated: set[ir.Value]) -> list[ir.Operation]:
                 is_cheap(producer)
                 or is_unpacking(producer)
                 or (sees_through and is_view(producer) and not _is(op, unit.product))
-                or (sees_through and is_piece(producer) and value in repeated)
+                or ((sees_through or op.name in JOINS) and is_piece(producer) and value in repeated)
             ):
                 known.add(producer.results[0])
                 listed.append(producer)

@@ -262,3 +262,14 @@ def test_blocks_of_rows_and_inner_loops() -> None:
     inner = lambda x: lax.map(lambda v: jnp.sin(v) * 2, x)  # noqa: E731
     check(lambda x: lax.map(inner, x), numbers(STEPS, STEPS, 9))
     check(lambda x, c: lax.scan(lambda c, x: (c + inner(x), inner(c)), c, x), numbers(STEPS, STEPS), numbers(STEPS))
+
+
+def test_rolled_arrays_are_joined_from_where_they_lie() -> None:
+    def step(i: Any, x: Any) -> Any:  # tracers
+        return x + 0.1 * (jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 70, 1) - 3 * x)
+
+    listing = check(lambda x: lax.fori_loop(0, STEPS, step, x), numbers(30, 200))
+    assert not any("slice" in line for line in body_of(listing))
+    kept = lambda x: (jnp.concatenate([x[3:], jnp.sin(x)[:2], x[:5] * 2, jnp.ones((1, 200))]), jnp.sin(x))  # noqa: E731
+    check(kept, numbers(30, 200))
+    check(lambda x: jnp.concatenate([x[:, ::2], x[::-1, 100:], x.T[:30, :30]], 1), numbers(30, 200))
