@@ -246,6 +246,22 @@ def test_dimensions_anywhere(a: tuple[int, ...], b: tuple[int, ...], dims: str, 
     check(executable(x, y)[0], want, "f32")
 
 
+@pytest.mark.parametrize(("element", "out"), [("f32", "f32"), ("bf16", "f32"), ("i8", "i32")])
+def test_transposed_result(element: str, out: str) -> None:
+    """transpose(x @ y) is computed as a product of y and x."""
+    a, b = operands(element, (3, 30, 70), (3, 30, 45))
+    dims = "batching_dims = [0] x [0], contracting_dims = [1] x [1]"
+    text = program(a.shape, b.shape, dims, (3, 70, 45), element, out).replace(
+        ") -> tensor<3x70x45", ") -> tensor<3x45x70", 1
+    )
+    last = f"  return %0 : tensor<3x70x45x{out}>"
+    moved = f"  %1 = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<3x70x45x{out}>) -> tensor<3x45x70x{out}>\n"
+    executable = stablehlo_py.compile(text.replace(last, f"{moved}  return %1 : tensor<3x45x70x{out}>"), cache=False)
+    assert len(executable.program.commands) == 1
+    wide = np.int64 if element == "i8" else np.float64
+    check(executable(a, b)[0], np.einsum("bkm,bkn->bnm", a.astype(wide), b.astype(wide)), out)
+
+
 def test_no_subnormal_is_lost() -> None:
     tiny = np.float32(1e-40)
     a, b = np.full((16, 64), tiny), np.ones((64, 32), np.float32)
