@@ -166,16 +166,33 @@ def test_nothing_beside_the_buffers_is_touched(element: str, tmp_path: Path) -> 
 def test_rows_go_on_in_the_next_row_of_the_image() -> None:
     """Of 49 places, tiles of 6 or 5 rows in one row of 7 waste a quarter."""
     loops = {
-        "b": Loop("b", 1, 49 * 64, 0, 49 * 64),
-        "g": Loop("g", 1, 64, 64, 64),
-        "f": Loop("f", 64, 0, 1, 1),
-        "i": Loop("i", 64, 1, 64, 0),
+        "b": Loop("b", 1, 49 * 64, 0, 49 * 128),
+        "g": Loop("g", 1, 64, 128, 128),
+        "f": Loop("f", 128, 0, 1, 1),
+        "i": Loop("i", 64, 1, 128, 0),
     }
-    axes = (Axis(7, 3, 7, 7 * 64, 3 * 4096, 7 * 64, 1, 1, 1, 1), Axis(7, 3, 7, 64, 4096, 64, 1, 1, 1, 1))
+    axes = (Axis(7, 3, 7, 7 * 64, 3 * 8192, 7 * 128, 1, 1, 1, 1), Axis(7, 3, 7, 64, 8192, 128, 1, 1, 1, 1))
     plan = plan_of(Geometry(loops, axes, 0), Cpu(32, 16), 4)
     assert plan is not None
     tile = plan.tile
     assert (tile.row_names, tile.lane.name, tile.rows, tile.vectors) == (["o0", "o1"], "f", 5, 2)
+
+
+def test_a_tile_of_one_vector_has_many_rows() -> None:
+    """8 features of a group fill one vector of 8 lanes: 28 rows in three shares are 10, whose sums hide the latency."""
+    loops = {
+        "b": Loop("b", 1, 784 * 256, 0, 784 * 256),
+        "g": Loop("g", 32, 8, 8, 8),
+        "f": Loop("f", 8, 0, 1, 1),
+        "i": Loop("i", 8, 1, 256, 0),
+    }
+    row, taps = 28 * 256, 8 * 256
+    axes = (Axis(28, 3, 28, row, 3 * taps, row, 1, 1, 1, 1), Axis(28, 3, 28, 256, taps, 256, 1, 1, 1, 1))
+    plan = plan_of(Geometry(loops, axes, 0), Cpu(32, 16), 4, padded=True)
+    assert plan is not None
+    tile = plan.tile
+    assert (tile.row_names, tile.lane.name, tile.rows, tile.vectors) == (["o1"], "f", 10, 1)
+    assert plan.split.counts["g"] == 32
 
 
 def test_deep_sums_are_cut_in_blocks() -> None:

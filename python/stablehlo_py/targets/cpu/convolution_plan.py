@@ -18,6 +18,7 @@ from stablehlo_py.targets.cpu.convolutions import Geometry, Loop
 
 STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
+STEP_PLACES = 4  # places of the first axis in a step for which nothing is packed
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
 LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
@@ -165,8 +166,10 @@ def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, 
         lanes //= 2
     whole = -(-lane.extent // lanes)
     most = 8 if cpu.registers >= 32 else 6
-    least = -(-shortest // most)
-    even = sorted({-(-shortest // count) for count in (least, least + 1)}, reverse=True)
+    shares = [-(-shortest // most) + more for more in (0, 1)]
+    if len(rows_of) == 1 and cpu.registers < 32:  # rows of one stride need one address, however many they are
+        shares.append(-(-shortest // (2 * most)))
+    even = sorted({-(-shortest // count) for count in shares}, reverse=True)
     heights = [r for r in (8, 4, 2) if r <= min(shortest, most, lanes)] if turned else even
     for rows, vectors in itertools.product(heights, range(1, 5)):
         columns = vectors if lane.w and not lane.x else 1
@@ -205,7 +208,7 @@ def _cycles(geometry: Geometry, plan: Plan, cpu: Cpu, element_bytes: int, *, pad
         reach = [axis.reach for axis in geometry.axes]
         if "o0" in split.sizes and geometry.axes:
             reach[0] = replace(geometry.axes[0], places=split.sizes["o0"]).reach
-        image = math.prod(reach) * math.prod(geometry.loops[n].extent for n in "gi") * split.sizes["b"]
+        image = math.prod(reach) * split.sizes["b"] * split.sizes["g"] * geometry.loops["i"].extent
         cycles += image / cpu.lanes(element_bytes) * _by_distance(COPIED, image * element_bytes, cpu)
     return cycles * split.steps * split.imbalance
 
@@ -244,7 +247,9 @@ def split_of(geometry: Geometry, tile: Tile, lane_parts: int = 1) -> Split:
         least = -(-tile.rows // beside) if "o0" in tile.row_names else 1
         least += loops["o0"].extent - _shortest(geometry, loops["o0"])  # the last part of a phase may have one less
         places = loops["o0"].extent
-        wanted = min(-(-STEPS // split.steps), max(1, rows // STEP_ROWS), places // least)
+        # where nothing is packed, parts have only their edges twice
+        most = rows // STEP_ROWS if tile.lane.w else places // STEP_PLACES
+        wanted = min(-(-STEPS // split.steps), max(1, most), places // least)
         split = _cut(split, "o0", places, _even(places, wanted, least))
     if split.steps < STEPS and panels > 1 and split.counts["lanes"] == 1:
         wanted = min(panels, -(-STEPS // split.steps))
