@@ -128,7 +128,7 @@ class _Rows:
     def constant(self, ty: ir.Type, value: int) -> ir.Value:
         number = ir.IntegerAttr.get(self.bits, value)
         attribute = ir.DenseElementsAttr.get_splat(ty, number) if isinstance(ty, ir.VectorType) else number
-        return arith.ConstantOp(ty, attribute).result
+        return arith.constant(ty, attribute)
 
 
 class _Few(_Rows):

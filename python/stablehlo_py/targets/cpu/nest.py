@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stablehlo_py.mlir import arith, ir, memref, scf, vector
+from stablehlo_py.mlir import arith, ir, memref, vector
 from stablehlo_py.records import record
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
@@ -70,13 +70,15 @@ def loop(
     parallel: str = "",
 ) -> list[ir.Value]:
     """for i in range(start, stop, step): carried = body(i, *carried). `parallel` names the mark of an outermost loop."""
-    op = scf.ForOp(index(start), index(stop), index(step), list(carried))
+    bounds = [index(start), index(stop), index(step)]
+    types = [value.type for value in carried]
+    op = ir.Operation.create("scf.for", results=types, operands=[*bounds, *carried], regions=1)
     if parallel:
         op.attributes[parallel] = ir.UnitAttr.get()
-    with ir.InsertionPoint(op.body):
-        results = body(op.induction_variable, *op.inner_iter_args)
-        scf.yield_(list(results or ()))
-    return list(op.results_)
+    block = op.regions[0].blocks.append(ir.IndexType.get(), *types)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("scf.yield", operands=list(body(*block.arguments) or ()))
+    return list(op.results)
 
 
 def once_or_loop(extent: int, step: int, body: Callable[[int | ir.Value], None]) -> None:
@@ -95,14 +97,12 @@ def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callab
         elif otherwise:
             otherwise()
         return
-    op = scf.IfOp(condition, [], has_else=otherwise is not None)
-    with ir.InsertionPoint(op.then_block):
-        then()
-        scf.yield_([])
-    if otherwise:
-        with ir.InsertionPoint(op.else_block):
-            otherwise()
-            scf.yield_([])
+    op = ir.Operation.create("scf.if", operands=[condition], regions=2)
+    for region, body in zip(op.regions, (then, otherwise), strict=True):
+        if body is not None:
+            with ir.InsertionPoint(region.blocks.append()):
+                body()
+                ir.Operation.create("scf.yield")
 
 
 def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
@@ -202,7 +202,7 @@ def constant_vector(ty: ir.VectorType, value: float) -> ir.Value:
     element = ty.element_type
     is_float = isinstance(element, ir.FloatType)
     number = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, int(value))
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, number)).result
+    return arith.constant(ty, ir.DenseElementsAttr.get_splat(ty, number))
 
 
 def lane_numbers(ty: ir.VectorType) -> ir.Value:
@@ -210,7 +210,7 @@ def lane_numbers(ty: ir.VectorType) -> ir.Value:
     element = ty.element_type
     bits = 64 if isinstance(element, ir.IndexType) else ir.IntegerType(element).width
     numbers = np.arange(ty.shape[0], dtype=np.int64).astype(f"int{bits}")
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get(numbers, type=ty)).result
+    return arith.constant(ty, ir.DenseElementsAttr.get(numbers, type=ty))
 
 
 def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], mask: ir.Value) -> None:
@@ -243,4 +243,4 @@ def first_lanes(lanes: int, count: int | ir.Value) -> ir.Value:
     bit = ir.IntegerType.get_signless(1)
     ty = ir.VectorType.get([lanes], bit)
     bits = [ir.IntegerAttr.get(bit, int(lane < count)) for lane in range(lanes)]
-    return arith.ConstantOp(ty, ir.DenseElementsAttr.get(bits, ty)).result
+    return arith.constant(ty, ir.DenseElementsAttr.get(bits, ty))

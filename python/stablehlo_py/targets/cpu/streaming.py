@@ -100,7 +100,10 @@ class Address:
     def spread(self, ty: ir.VectorType) -> ir.Value:
         """The element here in every lane of a vector."""
         one = self.load(ir.VectorType.get([1], ty.element_type))
-        return vector.ShuffleOp(one, one, [0] * ty.shape[0]).result
+        first = ir.DenseI64ArrayAttr.get([0] * ty.shape[0])
+        return ir.Operation.create(
+            "vector.shuffle", results=[ty], operands=[one, one], attributes={"mask": first}
+        ).results[0]
 
     def store(self, value: ir.Value, mask: ir.Value | None = None, *, streaming: bool = False) -> None:
         """Streaming: the place must be aligned to the vector's own size."""

@@ -262,7 +262,7 @@ class Body:
             self._slots[value] = self._splats[number]
             return self._splats[number]
         self._splats[number] = slot
-        self._values.append(arith.ConstantOp(ty, ir.DenseElementsAttr.get_splat(ty, number)).result)
+        self._values.append(arith.constant(ty, ir.DenseElementsAttr.get_splat(ty, number)))
         return slot
 
     def _count_from(self, linear: ir.Value, result: ir.Value) -> int:
