@@ -32,7 +32,8 @@ class Pass:
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
     only_with: names of ops; in a module with none of them the pass has nothing to do, and a compilation leaves it out.
     Annotations of a subclass are its options: it is a record without saying so. `run` changes the op in place; it raises
-    CompileError, or emits errors at ops, when the program cannot be done.
+    CompileError, or emits errors at ops, when the program cannot be done. It may return False to say that it has made,
+    moved and removed no op (attributes may have changed): a compilation need not look at them again then.
     """
 
     name: ClassVar[str]
@@ -45,7 +46,7 @@ class Pass:
         if "name" in cls.__dict__:
             _register(cls)
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool | None:
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     @classmethod

@@ -79,7 +79,9 @@ def _run_quickly(
                 kept[stage] = _joined(stage)
             ready.append((stage, kept[stage]))
         names: frozenset[str] | None = None  # of the ops in the module, where nothing has run since they were looked up
-        unseen: tuple[Prepared, Stage] | None = None  # the pass that ran last, where what it made is not verified yet
+        unseen: tuple[Prepared, Stage] | None = (
+            None  # the pass that made something last, where that is not verified yet
+        )
         for stage, passes in ready:
             for prepared in passes:
                 if prepared.only_with:
@@ -89,7 +91,8 @@ def _run_quickly(
                 if prepared.native and unseen is not None:
                     _verify(*unseen, module_op)
                     unseen = None
-                _run_one(prepared, stage, module_op, verify=False)
+                if not _run_one(prepared, stage, module_op, verify=False):
+                    continue
                 names = None
                 if not prepared.native:
                     unseen = prepared, stage
@@ -128,7 +131,7 @@ class Prepared:
     """A pass, or several, that can run. native: in C++, so that errors are said to MLIR's handlers only."""
 
     name: str
-    run: Callable[[ir.Operation], None]
+    run: Callable[[ir.Operation], bool | None]
     native: bool
     only_with: tuple[str, ...] = ()  # as passes have it
 
@@ -173,9 +176,9 @@ def _prepare_python(step: Step, cls: type[Pass]) -> Prepared:
     except ValueError as error:
         raise BadPipeline(str(error), where=step.place) from None
 
-    def execute(module: ir.Operation) -> None:
-        for op in list(_nested(module, step.anchors)):
-            instance.run(op)
+    def execute(module: ir.Operation) -> bool:
+        outcomes = [instance.run(op) for op in list(_nested(module, step.anchors))]
+        return any(outcome is not False for outcome in outcomes)
 
     return Prepared(step.name, execute, native=False, only_with=cls.only_with)
 
@@ -220,22 +223,23 @@ def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
     )
 
 
-def _run_one(prepared: Prepared, stage: Stage, module_op: ir.Operation, *, verify: bool) -> None:
-    """Run one pass; its errors say where they come from."""
+def _run_one(prepared: Prepared, stage: Stage, module_op: ir.Operation, *, verify: bool) -> bool:
+    """Run one pass; its errors say where they come from. Whether it may have changed ops."""
     try:
-        _run_collecting(prepared, module_op, verify)
+        return _run_collecting(prepared, module_op, verify)
     except CompileError as error:
         error.during(f"in pass {prepared.name}" + (f", stage {stage.name}" if stage.name else ""))
         raise
 
 
-def _run_collecting(prepared: Prepared, module_op: ir.Operation, verify: bool) -> None:
+def _run_collecting(prepared: Prepared, module_op: ir.Operation, verify: bool) -> bool:
     """Run one pass; errors at ops become a PassFailure, exceptions of other kinds go through as they are."""
     problem: ir.MLIRError | None = None
+    changed: bool | None = None
     # A Python pass may try something that fails and go on; the exception that it catches must keep its errors then.
     with collect(module_op.context, is_error, errors=prepared.native) as errors:
         try:
-            prepared.run(module_op)
+            changed = prepared.run(module_op)
             if verify:
                 module_op.verify()
         except ir.MLIRError as error:
@@ -243,6 +247,7 @@ def _run_collecting(prepared: Prepared, module_op: ir.Operation, verify: bool) -
     if errors or problem is not None:
         errors += [of_binding(diagnostic) for diagnostic in getattr(problem, "error_diagnostics", ())]
         raise PassFailure(prepared.name, tuple(errors)) from problem
+    return changed is not False
 
 
 def nested(step: Step) -> Step:

@@ -21,12 +21,14 @@ class KernelMarkParallel(Pass):
 
     name: ClassVar[str] = "kernel-mark-parallel"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
+        changed = False
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes and RANGE not in function.operation.attributes:
                 copies = operations_named(function.operation, "linalg.copy")
                 if len(copies) == 1 and _is_alone(copies[0]):
                     _without_leading_ones(copies[0])
+                    changed = True
                 extent = common_extent(function.operation)
                 if extent is None:
                     extent = common_columns(function.operation)
@@ -34,6 +36,7 @@ class KernelMarkParallel(Pass):
                         function.operation.attributes[COLUMNS] = ir.UnitAttr.get()
                 if extent is not None:
                     function.operation.attributes[EXTENT] = i64(extent)
+        return changed
 
 
 def _is_alone(op: ir.Operation) -> bool:

@@ -40,10 +40,12 @@ class KernelParallel(Pass):
 
     name: ClassVar[str] = "kernel-parallel"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
+        changed = False
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
-                split(function.operation)
+                changed |= split(function.operation)
+        return changed
 
 
 def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: int, work: int) -> None:
@@ -68,10 +70,10 @@ def set_inputs(function: ir.Operation) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
 
 
-def split(function: ir.Operation) -> None:
-    """Bound the outermost loops of a splittable kernel by two new arguments; note the work of any kernel."""
+def split(function: ir.Operation) -> bool:
+    """Bound the outermost loops of a splittable kernel by two new arguments, if it is one; note the work of any kernel."""
     if RANGE in function.attributes:
-        return
+        return False
     function.attributes[WORK] = i64(min(_work(function.regions[0].blocks[0]), 2**62))
     block = function.regions[0].blocks[0]
     operations = [o.operation for o in block.operations]
@@ -80,7 +82,7 @@ def split(function: ir.Operation) -> None:
         # without begin and end each part would do all steps
         if EXTENT in function.attributes:
             del function.attributes[EXTENT]
-        return
+        return False
     if COLUMNS in function.attributes:
         del function.attributes[COLUMNS]
         loops = [_innermost(loop) for loop in loops]
@@ -89,7 +91,7 @@ def split(function: ir.Operation) -> None:
     if not marked or len(steps) != 1 or None in steps:
         if EXTENT in function.attributes:
             del function.attributes[EXTENT]
-        return
+        return False
     extent = steps.pop()
     assert extent is not None
     index = ir.IndexType.get()
@@ -105,6 +107,7 @@ def split(function: ir.Operation) -> None:
         loop.operands[0], loop.operands[1] = low, high
     set_inputs(function)
     function.attributes[EXTENT] = i64(extent)
+    return True
 
 
 def _innermost(loop: ir.Operation) -> ir.Operation:

@@ -22,12 +22,13 @@ class KernelReuse(Pass):
 
     name: ClassVar[str] = "kernel-reuse"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         for function in [f.operation for f in op.regions[0].blocks[0].operations]:
             if KERNEL in function.attributes and INPLACE not in function.attributes:
                 pairs = pairs_of(function)
                 if pairs:
                     function.attributes[REUSE] = ir.DenseI64ArrayAttr.get([n for pair in pairs for n in pair])
+        return False
 
 
 def reuse_pairs(function: ir.Operation) -> list[tuple[int, int]]:

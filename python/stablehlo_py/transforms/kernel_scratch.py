@@ -25,7 +25,8 @@ class KernelScratch(Pass):
 
     name: ClassVar[str] = "kernel-scratch"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
+        changed = False
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
                 found = operations_named(function.operation, "memref.alloc", "memref.dealloc", "memref.copy")
@@ -34,6 +35,8 @@ class KernelScratch(Pass):
                     dealloc.erase()
                 place_allocations(function.operation, by_name.get("memref.alloc", []))
                 copies_to_loops(by_name.get("memref.copy", []))
+                changed |= bool(found)
+        return changed
 
 
 def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -> None:

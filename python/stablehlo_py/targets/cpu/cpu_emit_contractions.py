@@ -51,8 +51,8 @@ class CpuEmitContractions(Pass):
     only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
     features: str = ""  # LLVM's feature names; see features_of
 
-    def run(self, op: ir.Operation) -> None:
-        cpu = cpu_of(features_of(op, self.features))
+    def run(self, op: ir.Operation) -> bool:
+        cpu, changed = cpu_of(features_of(op, self.features)), False
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
                 found = operations_where(function.operation, lambda inner: CONTRACTION in inner.attributes)
@@ -60,6 +60,8 @@ class CpuEmitContractions(Pass):
                     emit(generic, cpu, function.operation)
                 if found and not _has_linalg(function.operation):
                     function.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+                changed |= bool(found)
+        return changed
 
 
 def _has_linalg(function: ir.Operation) -> bool:

@@ -46,11 +46,13 @@ class CpuEmitConvolutions(Pass):
     name: ClassVar[str] = "cpu-emit-convolutions"
     features: str = ""  # LLVM's feature names; see features_of
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         cpu = cpu_of(features_of(op, self.features))
-        for function in op.regions[0].blocks[0].operations:
-            if CONVOLUTION in function.operation.attributes:
-                emit(function.operation, cpu)
+        module = op.regions[0].blocks[0]
+        found = [f.operation for f in module.operations if CONVOLUTION in f.operation.attributes]
+        for function in found:
+            emit(function, cpu)
+        return bool(found)
 
 
 def emit(function: ir.Operation, cpu: Cpu) -> None:

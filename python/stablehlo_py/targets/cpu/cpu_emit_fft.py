@@ -38,11 +38,13 @@ class CpuEmitFft(Pass):
     name: ClassVar[str] = "cpu-emit-fft"
     features: str = ""  # LLVM's feature names; see features_of
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         cpu = cpu_of(features_of(op, self.features))
         module = op.regions[0].blocks[0]
-        for function in [f.operation for f in module.operations if FFT in f.operation.attributes]:
+        found = [f.operation for f in module.operations if FFT in f.operation.attributes]
+        for function in found:
             emit(function, module, cpu)
+        return bool(found)
 
 
 def emit(function: ir.Operation, module: ir.Block, cpu: Cpu) -> None:

@@ -57,11 +57,13 @@ class CpuVectorize(Pass):
     name: ClassVar[str] = "cpu-vectorize"
     features: str = ""
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         cpu = cpu_of(features_of(op, self.features))
-        for function in op.regions[0].blocks[0].operations:
-            if KERNEL in function.operation.attributes and nest.VECTOR_CODE not in function.operation.attributes:
-                vectorize(function.operation, cpu)
+        functions = [f.operation for f in op.regions[0].blocks[0].operations]
+        found = [f for f in functions if KERNEL in f.attributes and nest.VECTOR_CODE not in f.attributes]
+        for function in found:
+            vectorize(function, cpu)
+        return bool(found)
 
 
 def vectorize(function: ir.Operation, cpu: Cpu) -> None:
