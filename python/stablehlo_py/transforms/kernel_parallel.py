@@ -138,10 +138,12 @@ def constant(value: ir.Value) -> int | None:
 def _work(block: ir.Block) -> int:
     """Ops run by one execution of a block, with 16 for each step of a loop of unknown length."""
     total = 0
-    for op in block.operations:
-        inner = max((_work(b) for region in op.operation.regions for b in region.blocks), default=0)
-        steps = (_trip_count(op.operation) or 16) if op.operation.name == "scf.for" else 1
-        total += 1 + steps * inner
+    for view in block.operations:
+        op = view.operation
+        total += 1
+        if len(op.regions):
+            steps = (_trip_count(op) or 16) if op.name == "scf.for" else 1
+            total += steps * max((_work(inner) for region in op.regions for inner in region.blocks), default=0)
     return total
 
 
