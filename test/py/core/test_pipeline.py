@@ -435,6 +435,54 @@ ALL_STEPS = [step for stage in load("cpu").stages for step in stage.steps]
 CHOOSY = [step for step in ALL_STEPS if (cls := pipeline.find_pass(step.name)) is not None and cls.only_with]
 
 
+def test_what_has_not_changed_is_not_verified_again(module, monkeypatch):
+    verified = []
+    monkeypatch.setattr(pipeline, "_verify", lambda prepared, *_: verified.append(prepared.name))
+    look = next(cls for name, cls in pipeline.PASSES.items() if name == "test-pipeline-look-at-adds")
+    monkeypatch.setattr(look, "run", lambda self, op: False)
+    run(parse("test-pipeline-look-at-adds,cse,test-pipeline-look-at-adds"), module.operation, quick=True)
+    assert verified == []
+    monkeypatch.setattr(look, "run", lambda self, op: None)
+    run(parse("test-pipeline-look-at-adds,cse,test-pipeline-look-at-adds"), module.operation, quick=True)
+    assert verified == ["test-pipeline-look-at-adds"] * 2
+
+
+OF_MANY_KERNELS = """
+func.func @main(%a: tensor<40x24xf32>, %b: tensor<24x40xf32>, %x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x8xf32>)
+    -> (tensor<40x40xf32>, tensor<1x7x7x8xf32>, tensor<40xf32>, tensor<24x40xf32>) {
+  %p = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<40x24xf32>, tensor<24x40xf32>) -> tensor<40x40xf32>
+  %c = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x9x9x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x7x7x8xf32>
+  %e = stablehlo.exponential %p : tensor<40x40xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<40x40xf32>, tensor<f32>) -> tensor<40xf32>
+  %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<40x24xf32>) -> tensor<24x40xf32>
+  return %p, %c, %s, %t : tensor<40x40xf32>, tensor<1x7x7x8xf32>, tensor<40xf32>, tensor<24x40xf32>
+}
+"""
+
+
+def test_a_pass_that_says_so_has_changed_no_op():
+    def ops(module):
+        found = []
+        module.operation.walk(
+            lambda op: (found.append((op.name, [str(v.type) for v in op.operands])), ir.WalkResult.ADVANCE)[1]
+        )
+        return found
+
+    unchanged = set()
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.parse(OF_MANY_KERNELS)
+        for step in ALL_STEPS:
+            before, prepared = ops(module), pipeline.prepare(step)
+            if prepared.run(module.operation) is False:
+                unchanged.add(prepared.name)
+                assert ops(module) == before, step
+    assert {"cpu-emit-fft", "kernel-reuse"} <= unchanged
+
+
 @pytest.mark.parametrize("step", CHOOSY, ids=str)
 def test_a_pass_that_names_its_ops_does_nothing_without_them(step):
     cls = pipeline.find_pass(step.name)
