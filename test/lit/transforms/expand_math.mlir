@@ -24,6 +24,17 @@ func.func @exp(%x: f32) -> f32 {
   return %0 : f32
 }
 
+// The polynomial goes by pairs: half of its products wait for each other.
+// CHECK-LABEL: func.func @log
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[F:.*]], %[[F]] : f32
+// CHECK: %[[PAIR:.*]] = math.fma %{{.*}}, %[[F]], %{{.*}}
+// CHECK: math.fma %[[PAIR]], %[[SQUARE]]
+// CHECK: return
+func.func @log(%x: f32) -> f32 {
+  %0 = math.log %x : f32
+  return %0 : f32
+}
+
 // The sign is put back by an or: what gets it has none.
 // CHECK-LABEL: func.func @tanh
 // CHECK-NOT: math.copysign

@@ -71,6 +71,15 @@ class Arithmetic:
             result = self.multiply_add(result, x, c)
         return result
 
+    def horner_by_pairs(self, x: Num, square: Num, coefficients: Sequence[float]) -> Num:
+        """The same by powers of x^2 of pairs a x + b: as many instructions, half of which wait for each other."""
+        pairs = [coefficients[i : i + 2] for i in range(len(coefficients) % 2, len(coefficients), 2)]
+        terms = [self.multiply_add(x.lift(a), x, b) for a, b in pairs]
+        result, *terms = [x.lift(c) for c in coefficients[: len(coefficients) % 2]] + terms
+        for term in terms:
+            result = self.multiply_add(result, square, term)
+        return result
+
     def product(self, x: Num, y: Num) -> tuple[Num, Num]:
         """x y as rounded value and error."""
         high = x * y

@@ -47,10 +47,15 @@ def erfc(m: Arithmetic, x: Num) -> Num:
 def _erfc_positive(m: Arithmetic, x: Num, *, short: bool = False) -> Num:
     """exp(-x^2) P(q) / (1 + 2 x), with q = (x - 4) / (x + 4) for x in 0 .. infinity; x is f64."""
     x = clamp(x, None, _ERFC_IS_ZERO_32 if short else _ERFC_IS_ZERO_64)
-    q = (x - _ERFC_CENTER) / (x + _ERFC_CENTER)
-    slow = m.horner(q, ERFC_64_SHORT if short else ERFC_64) / (x * 2.0 + 1.0)
     if short:
+        # one division for both: the roundings of the products around it are lost in that to f32
+        sum_, more = x + _ERFC_CENTER, x * 2.0 + 1.0
+        inverse = 1.0 / (sum_ * more)
+        q = (x - _ERFC_CENTER) * (more * inverse)
+        slow = m.horner_by_pairs(q, q * q, ERFC_64_SHORT) * (sum_ * inverse)
         return exp_normal(m, -(x * x), short=True) * slow
+    q = (x - _ERFC_CENTER) / (x + _ERFC_CENTER)
+    slow = m.horner(q, ERFC_64) / (x * 2.0 + 1.0)
     square, lost = m.product(x, x)
     n, r = reduce_exp(m, -square)
     power = expm1_of_rest(m, r - lost) + 1.0

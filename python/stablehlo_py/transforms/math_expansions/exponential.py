@@ -36,17 +36,21 @@ def reduce_exp(m: Arithmetic, x: Num, *, biases: int = 2) -> tuple[Whole, Num]:
 
 def expm1_of_rest(m: Arithmetic, r: Num, *, short: bool = False) -> Num:
     """exp(r) - 1 for |r| <= log(2) / 2."""
-    return m.multiply_add(r * r, _second_order(m, r, short=short), r)
+    square = r * r
+    return m.multiply_add(square, _second_order(m, r, square, short=short), r)
 
 
-def _second_order(m: Arithmetic, r: Num, *, short: bool = False) -> Num:
+def _second_order(m: Arithmetic, r: Num, square: Num, *, short: bool = False) -> Num:
     """(exp(r) - 1 - r) / r^2."""
-    return m.horner(r, EXP_32 if format_of(r) is not F64 else EXP_64_SHORT if short else EXP_64)
+    if format_of(r) is F64 and not short:
+        return m.horner(r, EXP_64)
+    return m.horner_by_pairs(r, square, EXP_64_SHORT if short else EXP_32)
 
 
 def _scaled_expm1(m: Arithmetic, power: Num, r: Num, one: float) -> Num:
     """power exp(r) - one, in an order that rounds r's part only once beside the power of two."""
-    rest = r * r * _second_order(m, r)
+    square = r * r
+    rest = square * _second_order(m, r, square)
     return m.multiply_add(power, rest, m.multiply_add(power, r, power - one))
 
 

@@ -60,7 +60,7 @@ def log_of_split(m: Arithmetic, parts: Split, correction: Num | None = None, *, 
     square = f * f
     if format_of(f) is F32:
         high, low = LN2_PARTS_32
-        tail = m.horner(f, LOG_32) * (square * f)
+        tail = m.horner_by_pairs(f, square, LOG_32) * (square * f)
         tail = m.multiply_add(k, low, tail)
         tail = m.multiply_add(square, -0.5, tail if correction is None else tail + correction)
         return m.multiply_add(k, high, f + tail)
