@@ -46,7 +46,6 @@ _NEUTRAL: dict[str, float | str] = {
 _ROUNDS = ("stablehlo.add", "stablehlo.multiply")
 
 
-@dataclass(frozen=True)
 class HloSplitReductions(Pass):
     """Reduce large tensors to a scalar by rows first, then their results."""
 
