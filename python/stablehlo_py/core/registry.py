@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Rule = Callable[..., Any]  # each facet has its own signature, given where the facet is made
@@ -24,6 +24,7 @@ class Facet:
     def __init__(self, name: str, doc: str) -> None:
         self.name, self.doc = name, doc
         self._rules: dict[tuple[str, str], Rule] = {}
+        self._homes: dict[tuple[str, str], str] = {}  # modules that are not imported yet, by what they register
 
     def __call__(self, *op_names: str, target: str = ANY) -> Callable[[Rule], Rule]:
         def register(rule: Rule) -> Rule:
@@ -42,16 +43,39 @@ class Facet:
             )
         self._rules[op_name, target] = rule
 
+    def live_in(self, package: str, homes: Mapping[str, str], target: str = ANY) -> None:
+        """Say which modules of a package have the rules of which ops: they are imported when a rule is looked for.
+
+        homes: op names by module, such as {"sort": "stablehlo.sort chlo.top_k"}; the module registers all of them.
+        """
+        for module, op_names in homes.items():
+            for op_name in op_names.split():
+                if (op_name, target) not in self._rules:
+                    self._homes[op_name, target] = f"{package}.{module}"
+
     def find(self, op_name: str, target: str = ANY) -> Rule | None:
         """The rule for `op_name`: the target's own, else the one for any target, else None."""
+        for key in ((op_name, target), (op_name, ANY)):
+            if key in self._homes:
+                self._import(self._homes[key])
         return self._rules.get((op_name, target)) or self._rules.get((op_name, ANY))
+
+    def _import(self, module: str) -> None:
+        importlib.import_module(module)
+        self._homes = {key: home for key, home in self._homes.items() if home != module}
+
+    def _import_all(self) -> None:
+        for module in dict.fromkeys(self._homes.values()):
+            self._import(module)
 
     def ops(self, target: str = ANY) -> list[str]:
         """The ops that have a rule for `target`."""
+        self._import_all()
         return sorted({op_name for op_name, of in self._rules if of in (target, ANY)})
 
     def rows(self) -> Iterator[tuple[str, str, Rule]]:
         """(op, target, rule) of all rules."""
+        self._import_all()
         for (op_name, target), rule in sorted(self._rules.items()):
             yield op_name, target, rule
 

@@ -1,7 +1,15 @@
-"""The host CPU: lowering rules of its own, emitters of kernels, code generation."""
+"""The host CPU: lowering rules of its own, emitters of kernels, code generation. Importing this registers the rules."""
 
-from stablehlo_py.targets.cpu import contractions as contractions
-from stablehlo_py.targets.cpu import convolutions as convolutions
-from stablehlo_py.targets.cpu import lower_fft as lower_fft
-from stablehlo_py.targets.cpu import lower_sort as lower_sort
-from stablehlo_py.targets.cpu import lower_top_k as lower_top_k
+from stablehlo_py.core import registry
+
+registry.lower.live_in(
+    __name__,
+    {
+        "contractions": "stablehlo.dot_general",
+        "convolutions": "stablehlo.convolution",
+        "lower_fft": "stablehlo.fft",
+        "lower_sort": "stablehlo.sort",
+        "lower_top_k": "chlo.top_k",
+    },
+    target="cpu",
+)
