@@ -20,6 +20,8 @@ STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_PLACES = 4  # places of the first axis in a step for which nothing is packed
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
+TILES_TRIED = 6  # the best by their sums alone, with all ways to make steps of them
+LANE_PARTS = (1, 2, 4, STEPS)
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
 LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
 # Cycles in which a vector of the kernel is packed and one of the image copied: where half of the second-level cache holds
@@ -61,6 +63,11 @@ class Tile:
     def width(self) -> int:
         """Elements of the lane loop that a tile does."""
         return self.lane_offsets[-1] + self.used
+
+    @property
+    def panels(self) -> int:
+        """How many tiles there are along the lanes."""
+        return -(-self.lane.extent // self.width)
 
     @property
     def is_turned(self) -> bool:
@@ -112,28 +119,25 @@ def plan_of(
     padded: the image is copied. converted: the kernel is always packed, in another form. lanes_of: the loop that must be in
     the lanes, whole vectors of neighbours in the kernel.
     """
-    parallel = parallel_loops(geometry)
+    loops = parallel_loops(geometry)
     ones = Loop("one", 1, 0, 0, 0)
-    best: tuple[float, Plan] | None = None
-    for lane in parallel:
+    tiles: list[Tile] = []
+    for lane in loops:
         if lanes_of and (lane.name != lanes_of or lane.w != 1 or lane.extent < cpu.lanes(element_bytes)):
             continue
         if lane.x not in (0, 1) or _shortest(geometry, lane) != lane.extent:
             continue
-        for rows in _rows([loop for loop in parallel if loop.name != lane.name] or [ones]):
+        for rows in _rows([loop for loop in loops if loop.name != lane.name] or [ones]):
             if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
-            for tile in _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows)):
-                for parts in (1, STEPS):
-                    plan = Plan(tile, split_of(geometry, tile, parts))
-                    cycles = _cycles(geometry, plan, cpu, element_bytes, padded=padded)
-                    if best is None or cycles < best[0]:
-                        best = (cycles, plan)
-    if best is None:
-        return None
-    tile = best[1].tile
-    plans = [best[1], *(Plan(tile, split_of(geometry, tile, parts)) for parts in (2, 4))]
-    return min(plans, key=lambda plan: _cycles(geometry, plan, cpu, element_bytes, padded=padded))
+            tiles += _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows))
+    tiles.sort(key=lambda tile: _sums(geometry, loops, tile, _whole(loops, tile)))
+    plans = [
+        Plan(tile, split_of(geometry, loops, tile, parts))
+        for tile in tiles[:TILES_TRIED]
+        for parts in {min(parts, tile.panels if tile.lane.w else 1): None for parts in LANE_PARTS}
+    ]
+    return min(plans, key=lambda plan: _cycles(geometry, loops, plan, cpu, element_bytes, padded=padded), default=None)
 
 
 def parallel_loops(geometry: Geometry) -> list[Loop]:
@@ -180,33 +184,41 @@ def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, 
         yield Tile(rows_of, lane, rows, lanes, offsets, used)
 
 
-def _cycles(geometry: Geometry, plan: Plan, cpu: Cpu, element_bytes: int, *, padded: bool) -> float:
-    """What all steps take, about, in cycles of a core that multiplies two vectors in each and loads two.
+def _sums(geometry: Geometry, loops: list[Loop], tile: Tile, split: Split) -> float:
+    """What the tiles of a step take, about, in cycles of a core that multiplies two vectors in each and loads two.
 
     Beside its sums, a tile that is turned costs what six steps of them do, one that is stored element by element what 32
     do; finding the places of rows that do not lie evenly what one does.
     """
-    tile, split, depth = plan.tile, plan.split, geometry.depth
-    fmas = tile.rows * tile.vectors
+    row, lane, fmas = tile.row_loops[-1], tile.lane, tile.rows * tile.vectors
     loads = sum(
         (tile.rows if at_row else 1) * (tile.vectors if at_lane else 1)
-        for at_row, at_lane in ((tile.row.x, tile.lane.x), (tile.row.w, tile.lane.w))
+        for at_row, at_lane in ((row.x, lane.x), (row.w, lane.w))
     )
-    unaligned = 0.5 * fmas if tile.lane.x and tile.lane.name.startswith("o") else 0
+    unaligned = 0.5 * fmas if lane.x and lane.name.startswith("o") else 0
     # rows that are no neighbours in the image share none of what they read
-    apart = 0 if geometry.axes and tile.row.name == f"o{len(geometry.axes) - 1}" else tile.rows
+    apart = 0 if geometry.axes and row.name == f"o{len(geometry.axes) - 1}" else tile.rows
     step = max(fmas, loads + unaligned, LATENCY) / 2 + (loads + apart) / 16
-    others = [loop for loop in parallel_loops(geometry) if loop.name not in (*tile.row_names, tile.lane.name)]
-    panels = split.sizes["lanes"] * math.prod(split.extent(loop) for loop in others if loop.w)
-    tiles = math.prod(split.extent(loop) for loop in others if not loop.w) * -(-_rows_in_step(tile, split) // tile.rows)
-    beside = (0 if not tile.is_turned else 6 if tile.row.o == 1 else 32) + (len(tile.row_loops) > 1)
-    cycles = panels * tiles * (depth + beside) * step
+    others = [loop for loop in loops if loop.name not in tile.row_names and loop.name != lane.name]
+    around = split.sizes["lanes"] * math.prod(split.extent(loop) for loop in others)
+    tiles = around * -(-math.prod(split.extent(loop) for loop in tile.row_loops) // tile.rows)
+    beside = (0 if not tile.is_turned else 6 if row.o == 1 else 32) + (len(tile.row_loops) > 1)
+    return tiles * (geometry.depth + beside) * step
+
+
+def _cycles(geometry: Geometry, loops: list[Loop], plan: Plan, cpu: Cpu, element_bytes: int, *, padded: bool) -> float:
+    """What all steps take, with what is packed and copied for each."""
+    tile, split, depth = plan.tile, plan.split, geometry.depth
+    cycles = _sums(geometry, loops, tile, split)
+    along_kernel = [loop for loop in loops if loop.w]
     if tile.lane.w:
-        kernel = depth * math.prod(loop.extent for loop in parallel_loops(geometry) if loop.w)
+        inner = (*tile.row_names, tile.lane.name)
+        panels = split.sizes["lanes"] * math.prod(split.extent(loop) for loop in along_kernel if loop.name not in inner)
+        kernel = depth * math.prod(loop.extent for loop in along_kernel)
         cycles += panels * depth * tile.vectors * _by_distance(PACKED, kernel * element_bytes, cpu)
     if padded:
         reach = [axis.reach for axis in geometry.axes]
-        if "o0" in split.sizes and geometry.axes:
+        if geometry.axes:
             reach[0] = replace(geometry.axes[0], places=split.sizes["o0"]).reach
         image = math.prod(reach) * split.sizes["b"] * split.sizes["g"] * geometry.loops["i"].extent
         cycles += image / cpu.lanes(element_bytes) * _by_distance(COPIED, image * element_bytes, cpu)
@@ -217,21 +229,20 @@ def _by_distance(cycles: tuple[float, float, float], bytes_: int, cpu: Cpu) -> f
     return cycles[0] if bytes_ <= cpu.l2 // 2 else cycles[1] if bytes_ <= 8 * cpu.l2 else cycles[2]
 
 
-def _rows_in_step(tile: Tile, split: Split) -> int:
-    return math.prod(split.extent(loop) for loop in tile.row_loops)
+def _whole(loops: list[Loop], tile: Tile) -> Split:
+    """All in one step."""
+    sizes = {name: next((loop.extent for loop in loops if loop.name == name), 1) for name in ("b", "g", "o0")}
+    return Split({"b": 1, "g": 1, "o0": 1, "lanes": 1}, {**sizes, "lanes": tile.panels})
 
 
-def split_of(geometry: Geometry, tile: Tile, lane_parts: int = 1) -> Split:
+def split_of(geometry: Geometry, parallel: list[Loop], tile: Tile, lane_parts: int = 1) -> Split:
     """The parts of the outermost loops that make one step: batch, groups, blocks of the first axis, then of the lanes.
 
     lane_parts: how many of the lanes there are before the others, so that each part of the kernel is packed less often.
     """
-    loops = {loop.name: loop for loop in parallel_loops(geometry)}
-    counts = {"b": 1, "g": 1, "o0": 1, "lanes": 1}
-    sizes = {name: loops[name].extent if name in loops else 1 for name in ("b", "g", "o0")}
-    panels = -(-tile.lane.extent // tile.width)
-    sizes["lanes"] = panels
-    split = Split(counts, sizes)
+    loops = {loop.name: loop for loop in parallel}
+    split = _whole(parallel, tile)
+    panels = split.sizes["lanes"]
     if geometry.products < SPLIT_WORK:
         return split
     inner = {tile.row_names[0], tile.lane.name} if len(tile.row_loops) == 1 else {tile.lane.name}
