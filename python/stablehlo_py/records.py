@@ -121,7 +121,7 @@ def _fields_of(cls: type) -> dict[str, Field]:
     for base in reversed(cls.__mro__[1:]):
         found |= vars(base).get(_FIELDS, {})
     optional = [name for name, one in found.items() if not one.required]
-    for name, kind in vars(cls).get("__annotations__", {}).items():
+    for name, kind in cls.__annotations__.items():  # its own: those of bases are not among them
         if (kind if isinstance(kind, str) else repr(kind)).removeprefix("typing.").startswith("ClassVar"):
             continue
         one = found[name] = _field(cls, name, kind)

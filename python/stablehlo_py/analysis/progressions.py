@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stablehlo_py.analysis.loops import Counter
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
+from stablehlo_py.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Progression:
     """first + t * step in step t of the loop, t = 0, 1, ..."""
 
@@ -25,7 +24,7 @@ class Progression:
         return min(self.first, last), max(self.first, last)
 
 
-@dataclass(frozen=True)
+@record
 class Progressions:
     """What the values of a loop's body are in each of its steps, as far as they are progressions."""
 

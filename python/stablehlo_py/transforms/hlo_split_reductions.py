@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
+from stablehlo_py.records import record
 from stablehlo_py.transforms.grouping import LONGEST_ROW, is_elementwise
 from stablehlo_py.transforms.kernel_mark_parallel import LEAST_COLUMNS
 from stablehlo_py.transforms.views import is_view
@@ -67,7 +67,7 @@ class HloSplitReductions(Pass):
                     _split(reduce, parts, neutral)
 
 
-@dataclass(frozen=True)
+@record
 class Parts:
     """A shape of the same elements, of which the dimensions `first` .. `end` go first, then those in front of them."""
 

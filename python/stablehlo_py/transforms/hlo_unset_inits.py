@@ -8,7 +8,6 @@ runs through all of one dimension. A custom call stands for the memory; no code 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from stablehlo_py.analysis.loops import counter_of
@@ -21,7 +20,6 @@ from stablehlo_py.dialects import make
 from stablehlo_py.mlir import ir
 
 
-@dataclass(frozen=True)
 class HloUnsetInits(Pass):
     """Let carried values that a while writes whole, before anything reads them, start as any memory."""
 
