@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -233,6 +234,6 @@ def test_the_package_has_records_and_no_dataclasses():
         f"{path.relative_to(package)}:{number}"
         for path in sorted(package.rglob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if line.startswith(("@dataclass", "@dataclasses.dataclass"))
+        if re.match(r"@(dataclasses\.)?dataclass\b", line)
     ]
     assert found == []
