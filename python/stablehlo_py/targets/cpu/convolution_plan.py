@@ -23,6 +23,7 @@ STEP_ROWS = 128  # places in the result that a step should have for what it pack
 TILES_TRIED = 6  # the best by their sums alone, with all ways to make steps of them
 LANE_PARTS = (1, 2, 4, STEPS)
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
+LINE = 64  # bytes of a cache line
 LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
 # Cycles in which a vector of the kernel is packed and one of the image copied: where half of the second-level cache holds
 # them, where eight of it would, and from further away.
@@ -131,7 +132,7 @@ def plan_of(
             if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
             tiles += _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows))
-    tiles.sort(key=lambda tile: _sums(geometry, loops, tile, _whole(loops, tile)))
+    tiles.sort(key=lambda tile: _sums(geometry, loops, tile, _whole(loops, tile), cpu))
     plans = [
         Plan(tile, split_of(geometry, loops, tile, parts))
         for tile in tiles[:TILES_TRIED]
@@ -184,7 +185,7 @@ def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, 
         yield Tile(rows_of, lane, rows, lanes, offsets, used)
 
 
-def _sums(geometry: Geometry, loops: list[Loop], tile: Tile, split: Split) -> float:
+def _sums(geometry: Geometry, loops: list[Loop], tile: Tile, split: Split, cpu: Cpu) -> float:
     """What the tiles of a step take, about, in cycles of a core that multiplies two vectors in each and loads two.
 
     Beside its sums, a tile that is turned costs what six steps of them do, one that is stored element by element what 32
@@ -195,6 +196,12 @@ def _sums(geometry: Geometry, loops: list[Loop], tile: Tile, split: Split) -> fl
         (tile.rows if at_row else 1) * (tile.vectors if at_lane else 1)
         for at_row, at_lane in ((row.x, lane.x), (row.w, lane.w))
     )
+    if (
+        lane.x
+        and lane.name == "g"
+        and tile.vectors * cpu.vector_bytes < LINE < lane.extent * cpu.vector_bytes // tile.lanes
+    ):
+        loads += tile.rows  # lines of which a part is used, and the rest when the next panel comes
     unaligned = 0.5 * fmas if lane.x and lane.name.startswith("o") else 0
     # rows that are no neighbours in the image share none of what they read
     apart = 0 if geometry.axes and row.name == f"o{len(geometry.axes) - 1}" else tile.rows
@@ -209,7 +216,7 @@ def _sums(geometry: Geometry, loops: list[Loop], tile: Tile, split: Split) -> fl
 def _cycles(geometry: Geometry, loops: list[Loop], plan: Plan, cpu: Cpu, element_bytes: int, *, padded: bool) -> float:
     """What all steps take, with what is packed and copied for each."""
     tile, split, depth = plan.tile, plan.split, geometry.depth
-    cycles = _sums(geometry, loops, tile, split)
+    cycles = _sums(geometry, loops, tile, split, cpu)
     along_kernel = [loop for loop in loops if loop.w]
     if tile.lane.w:
         inner = (*tile.row_names, tile.lane.name)
