@@ -20,7 +20,7 @@ STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_PLACES = 4  # places of the first axis in a step for which nothing is packed
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
-TILES_TRIED = 6  # the best by their sums alone, with all ways to make steps of them
+TILES_TRIED = 12  # the best by their sums alone, with all ways to make steps of them
 LANE_PARTS = (1, 2, 4, STEPS)
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
 LINE = 64  # bytes of a cache line
@@ -91,7 +91,7 @@ class Split:
     def imbalance(self) -> float:
         """How much longer 2, 4 and 8 threads take, on average, than if each had the same share."""
         shares = [-(-self.steps // threads) * threads / self.steps for threads in (2, 4, 8)]
-        return 1 if self.steps == 1 else sum(shares) / len(shares)
+        return sum(shares) / len(shares)
 
     def extent(self, loop: Loop) -> int:
         """Steps of a loop over the result in one step of the parallel loop."""

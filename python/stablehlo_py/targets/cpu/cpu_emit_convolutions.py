@@ -2,10 +2,10 @@
 
     for each step (a part of batch, groups, the first axis, the lanes):       parallel
       copy the part of the image that it reads, with its zeros                if there are zeros
-      for each panel of lanes:
-        pack the panel's part of the kernel                                   if it is not contiguous, or large
-        for all other loops over the result, for each tile:
-          tile = sum over taps and features, all in registers
+      for some panels of lanes, for each block of the sums:
+        pack the panels' part of the kernel                                   if it is not contiguous, or large
+        for each panel, for all other loops over the result, for each tile:
+          tile = what it was + sum over taps and features of the block, all in registers
 
 Extents that are no multiple of a part end with a part that overlaps the one before: it computes the same bits again.
 """
