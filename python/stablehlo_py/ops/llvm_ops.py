@@ -32,6 +32,11 @@ def extract_value(ty: ir.Type, container: ir.Value, position: Sequence[int]) -> 
     return _make("extractvalue", [ty], [container], position=ir.DenseI64ArrayAttr.get(position)).results[0]
 
 
+def insert_element(container: ir.Value, element: ir.Value, place: ir.Value) -> ir.Value:
+    """A vector with one element replaced; place: an integer."""
+    return _make("insertelement", [container.type], [container, element, place]).results[0]
+
+
 def element_pointer(pointer: ir.Value, element_bytes: int, index: int | ir.Value) -> ir.Value:
     """So many elements behind a pointer."""
     known, values = (index, []) if isinstance(index, int) else (_IS_VALUE, [index])

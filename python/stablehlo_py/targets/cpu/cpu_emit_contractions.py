@@ -146,7 +146,8 @@ class Product:
         self.result = ir.MemRefType(c.type).element_type
         self.form = form = form_of(self.element, cpu, accumulates=accumulate)
         self.lanes, self.group = form.lanes, form.group
-        self.registers = cpu.registers
+        self.registers, self.masks = cpu.registers, cpu.masks
+        self.readers: list[str] = []  # functions that read a part of a vector
         self.vectors = Vectors(form.packed, self.lanes)
         self.sums = Vectors(form.sums, self.lanes)
         self.width = min(2, -(-self.n // self.lanes))  # vectors in a row of the tile

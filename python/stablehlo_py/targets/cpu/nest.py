@@ -105,6 +105,17 @@ def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callab
                 ir.Operation.create("scf.yield")
 
 
+def choose(
+    condition: ir.Value, ty: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+) -> ir.Value:
+    """scf.if with one result."""
+    op = ir.Operation.create("scf.if", results=[ty], operands=[condition], regions=2)
+    for region, body in zip(op.regions, (then, otherwise), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            ir.Operation.create("scf.yield", operands=[body()])
+    return op.results[0]
+
+
 def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b

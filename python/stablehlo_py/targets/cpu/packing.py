@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stablehlo_py.mlir import arith, ir
+from stablehlo_py.mlir import arith, func, ir
+from stablehlo_py.ops import llvm_ops
 from stablehlo_py.targets.cpu import nest, product_forms
 from stablehlo_py.targets.cpu.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.register_transpose import transposed
-from stablehlo_py.targets.cpu.streaming import Address, strides_of
+from stablehlo_py.targets.cpu.streaming import Address, as_offset, strides_of
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.cpu_emit_contractions import Product
@@ -50,7 +51,7 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
                 count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, add(n, w))
-                row = source.moved(w).load(stored.type, _mask(stored, count))
+                row = _loaded(of, source.moved(w), stored, count)
                 target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
         nest.loop(s0, s1, 1, panel)
@@ -98,7 +99,7 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
                 if g and of.k % of.group:
                     inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
                     count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
-                rows.append(corner.moved(g * between_rows + w).load(stored.type, _mask(stored, count)))
+                rows.append(_loaded(of, corner.moved(g * between_rows + w), stored, count))
             lanes = product_forms.rows_to_lanes(of.form, rows)
             found = _note(of, side, lanes, found, number)
             if side == "lhs":
@@ -137,13 +138,12 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
             source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
             longest, count = _run(of, step)
             stored = Vectors(of.source, longest)
-            mask = _mask(stored, count)
             rows = []
             for r in range(of.lanes):
                 row: Index = r
                 if of.n % of.nr:  # what is read twice is stored nowhere
                     row = nest.minimum(r, nest.subtract(of.n - 1, first))
-                fetched = source.moved(multiply(row, between_rows)).load(stored.type, mask)
+                fetched = _loaded(of, source.moved(multiply(row, between_rows)), stored, count)
                 rows.append(product_forms.run_to_lanes(of.form, fetched))
             found = list(noted)
             target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
@@ -184,10 +184,44 @@ def _mask(stored: Vectors, count: Index) -> ir.Value | None:
 
 def fetch(of: Product, source: ir.Value, where: list[Index], elements: int, count: Index) -> ir.Value:
     """A vector of an operand's elements as they are stored; `count` of them, 0 for all."""
-    stored = Vectors(of.source, elements)
-    if isinstance(count, int) and count in (0, elements):
-        return stored.load(source, where)
-    return stored.masked_load(source, where, count)
+    return _loaded(of, Address.of(source, where), Vectors(of.source, elements), count)
+
+
+def _loaded(of: Product, first: Address, stored: Vectors, count: Index) -> ir.Value:
+    """A vector of which `count` elements are read, 0 for all; zeros behind them.
+
+    Where there are no masks for elements so small, LLVM would test each lane of each vector: whole vectors are read as
+    such then, others element by element.
+    """
+    if of.masks or first.size >= 4 or isinstance(count, int):
+        return first.load(stored.type, _mask(stored, count))
+
+    whole = arith.cmpi(arith.CmpIPredicate.sge, count, nest.index(stored.lanes))
+    return nest.choose(
+        whole, stored.type, lambda: first.load(stored.type), lambda: _element_by_element(of, first, stored, count)
+    )
+
+
+def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.Value) -> ir.Value:
+    """The same by a function of its own: the vector is in memory while its elements come."""
+    name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_first_{stored.lanes}"
+    if name not in of.readers:
+        of.readers.append(name)
+        with ir.InsertionPoint(of.function):
+            signature = ([first.pointer.type, count.type], [stored.type])
+            function = func.FuncOp(name, signature, visibility="private")
+            function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        block = function.add_entry_block()
+        start, limit = Address(block.arguments[0], first.size), block.arguments[1]
+
+        def element(i: ir.Value, lanes: ir.Value) -> list[ir.Value]:
+            offset = as_offset(i)
+            one = llvm_ops.load(stored.element, start.moved(offset).pointer, start.size)
+            return [llvm_ops.insert_element(lanes, one, offset)]
+
+        with ir.InsertionPoint(block):
+            func.ReturnOp(nest.loop(0, limit, 1, element, [stored.zero()]))
+    return func.CallOp([stored.type], ir.FlatSymbolRefAttr.get(name), [first.pointer, count]).results[0]
 
 
 # --- what is noted while packing: sums of columns of signed bytes, the smallest magnitude of bf16 ------------------------
