@@ -1,6 +1,6 @@
 """From a module to a Program and the code of its kernels: the part of compiling that needs the bindings of MLIR.
 
-A program that is taken from the cache needs nothing of this, so `compiler` imports it when it has to: it takes a third
+A program that is taken from the cache needs nothing of this, so `compiler` imports it when it has to: it takes a tenth
 of a second.
 """
 
