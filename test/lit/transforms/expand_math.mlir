@@ -81,3 +81,50 @@ func.func @others_stay(%x: vector<4xf32>, %y: f16) -> (vector<4xf32>, f16) {
   %1 = math.exp %y : f16
   return %0, %1 : vector<4xf32>, f16
 }
+
+// A rounding to bf16 of what comes from bf16 takes no other way for NaN; one of a float of any bits does.
+// CHECK-LABEL: func.func @short_nans
+// CHECK: arith.mulf
+// CHECK-NOT: arith.select
+// CHECK: return
+// CHECK-LABEL: func.func @long_nans
+// CHECK: arith.select
+// CHECK: return
+func.func @short_nans(%x: i16) -> i32 {
+  %quiet = arith.constant 64 : i32
+  %half = arith.constant 32767 : i32
+  %one = arith.constant 1 : i32
+  %n = arith.constant 16 : i32
+  %0 = arith.extui %x : i16 to i32
+  %1 = arith.shli %0, %n : i32
+  %2 = arith.bitcast %1 : i32 to f32
+  %3 = arith.mulf %2, %2 : f32
+  %4 = math.sqrt %3 : f32
+  %bits = arith.bitcast %4 : f32 to i32
+  %high = arith.shrui %bits, %n : i32
+  %odd = arith.andi %high, %one : i32
+  %5 = arith.addi %bits, %half : i32
+  %6 = arith.addi %5, %odd : i32
+  %up = arith.shrui %6, %n : i32
+  %nan = arith.ori %high, %quiet : i32
+  %is_nan = arith.cmpf uno, %4, %4 : f32
+  %r = arith.select %is_nan, %nan, %up : i32
+  return %r : i32
+}
+func.func @long_nans(%x: f32) -> i32 {
+  %quiet = arith.constant 64 : i32
+  %half = arith.constant 32767 : i32
+  %one = arith.constant 1 : i32
+  %n = arith.constant 16 : i32
+  %0 = arith.mulf %x, %x : f32
+  %bits = arith.bitcast %0 : f32 to i32
+  %high = arith.shrui %bits, %n : i32
+  %odd = arith.andi %high, %one : i32
+  %5 = arith.addi %bits, %half : i32
+  %6 = arith.addi %5, %odd : i32
+  %up = arith.shrui %6, %n : i32
+  %nan = arith.ori %high, %quiet : i32
+  %is_nan = arith.cmpf uno, %0, %0 : f32
+  %r = arith.select %is_nan, %nan, %up : i32
+  return %r : i32
+}

@@ -79,6 +79,35 @@ def test_functions_of_every_16_bit_float(dtype: object) -> None:
     assert {op: d for op, d in worst_ulp(ops, floats(dtype, 2), floats(dtype, 3)).items() if d > 1} == {}
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_roundings_between_ops_on_every_bf16() -> None:
+    """Each op of a chain is rounded, and NaN of all bits stay NaN: those given, those of other types, those made on the way."""
+    bf16 = np.dtype(ml_dtypes.bfloat16)
+    x = np.arange(1 << 16, dtype=np.uint16).view(bf16)
+    y = np.random.default_rng(1).permutation(x)
+    bits = np.random.default_rng(2).integers(0, 1 << 32, 1 << 16, dtype=np.uint32)
+    bits[:1000] |= 0x7FFF8000
+    wide = bits.view(np.float32)
+    text = """func.func @main(%x: tensor<65536xbf16>, %y: tensor<65536xbf16>, %w: tensor<65536xf32>)
+        -> (tensor<65536xbf16>, tensor<65536xbf16>) {
+      %0 = stablehlo.multiply %x, %y : tensor<65536xbf16>
+      %1 = stablehlo.subtract %0, %x : tensor<65536xbf16>
+      %2 = stablehlo.maximum %1, %y : tensor<65536xbf16>
+      %3 = stablehlo.divide %2, %x : tensor<65536xbf16>
+      %4 = stablehlo.sqrt %3 : tensor<65536xbf16>
+      %5 = stablehlo.add %4, %0 : tensor<65536xbf16>
+      %6 = stablehlo.convert %w : (tensor<65536xf32>) -> tensor<65536xbf16>
+      %7 = stablehlo.add %6, %y : tensor<65536xbf16>
+      return %5, %7 : tensor<65536xbf16>, tensor<65536xbf16>
+    }"""
+    got = stablehlo_py.compile(text, cache=False)(x, y, wide)
+    product = x * y
+    difference = product - x
+    larger = np.where(np.isnan(difference) | np.isnan(y), bf16.type(np.nan), np.maximum(difference, y)).astype(bf16)
+    for found, wanted in zip(got, [np.sqrt(larger / x) + product, wide.astype(bf16) + y], strict=True):
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
 def test_integers(dtype: object) -> None:
     signed = np.dtype(dtype).kind == "i"

@@ -1,4 +1,7 @@
-"""Mathematical functions on scalars as branch-free arithmetic, so that LLVM vectorises the loops around them."""
+"""Mathematical functions on scalars as branch-free arithmetic, so that LLVM vectorises the loops around them.
+
+And what roundings to bf16 need not do on a CPU, see `short_nans`, which can be told before functions are bits.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.short_nans import is_needless
 from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
@@ -19,7 +23,7 @@ class ExpandMath(Pass):
     """
 
     name: ClassVar[str] = "expand-math"
-    only_with: ClassVar[tuple[str, ...]] = (*OPS, "func.call")
+    only_with: ClassVar[tuple[str, ...]] = (*OPS, "func.call", "arith.select")
 
     features: str = ""
 
@@ -27,14 +31,20 @@ class ExpandMath(Pass):
         features = features_of(op, self.features)
         arithmetic = Arithmetic(fma=has_fma(features), ldexp="+avx512dq" in features.split(","))
         found: list[tuple[ir.Operation, Function]] = []
+        needless: list[ir.Operation] = []  # found before functions become bits
 
         def visit(inner: ir.Operation) -> ir.WalkResult:
             function = _function_of(inner)
             if function is not None:
                 found.append((inner, function))
+            elif is_needless(inner):
+                needless.append(inner.operation)
             return ir.WalkResult.ADVANCE
 
         op.walk(visit)
+        for choice in needless:
+            choice.results[0].replace_all_uses_with(choice.operands[2])
+            choice.erase()
         for old, function in found:
             with ir.InsertionPoint(old), old.location:
                 new = expand(function, arithmetic, *old.operands)
