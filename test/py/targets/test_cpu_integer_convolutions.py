@@ -12,6 +12,9 @@ from jax import lax
 from ops.agree import with_reference
 
 import stablehlo_py
+from stablehlo_py.compiler import Options
+from stablehlo_py.machine.cpu import cpu_of
+from stablehlo_py.targets.cpu.features import host
 
 # (bytes, height, width, features in, features out, kernel): the products of one sum are kernel^2 * features in
 CASES = [
@@ -71,3 +74,27 @@ def test_windows(window: dict, groups: int) -> None:
         lax.conv_general_dilated, feature_group_count=groups, preferred_element_type=jnp.int32, **options
     )
     with_reference(jax.jit(convolve).lower(x, w).as_text(), x, w)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_work_is_shared_among_threads(dtype: type) -> None:
+    """Steps that any number of threads may take, with the same sums."""
+    rng = np.random.default_rng(0)
+    info = np.iinfo(dtype)
+    x, w = (
+        rng.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((1, 21, 19, 64), (3, 3, 64, 48))
+    )
+    function = functools.partial(
+        lax.conv_general_dilated,
+        window_strides=(1, 1),
+        padding="SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        preferred_element_type=jnp.int32,
+    )
+    text = jax.jit(function).lower(x, w).as_text()
+    wanted = np.asarray(function(x.astype(np.int32), w.astype(np.int32)))
+    for threads in (1, 2, 3):
+        executable = stablehlo_py.compile(text, options=Options(threads=threads), cache=False)
+        np.testing.assert_array_equal(executable(x, w)[0], wanted)
+    if cpu_of(host()[1]).int16_pairs:
+        assert " over 0.." in executable.as_text("program")
