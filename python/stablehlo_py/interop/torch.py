@@ -19,4 +19,31 @@ def export(
         raise BadInput(
             "exporting from PyTorch needs torch", hint="pip install torch==2.13.0, or pass StableHLO exported elsewhere"
         ) from error
-    return fx.export_and_import(module.eval(), *arguments, output_type="stablehlo")
+    return fx.export_and_import(
+        module.eval(), *arguments, output_type="stablehlo", decomposition_table=_decompositions()
+    )
+
+
+def _decompositions() -> dict[Any, Any]:  # Any: torch's overloads and functions on its tensors
+    """What torch_mlir takes apart by default, and remainder, which it gives the sign of the dividend."""
+    torch = importlib.import_module("torch")
+    table = importlib.import_module(f"{PACKAGE}.extras.fx_decomp_util").get_decomposition_table()
+
+    def by_tensor(dividend: Any, divisor: Any) -> Any:
+        """fmod, moved by one divisor where the signs of the two differ."""
+        rest = torch.fmod(dividend, divisor)
+        differs = torch.logical_and(rest != 0, torch.logical_xor(rest < 0, divisor < 0))
+        return torch.where(differs, rest + divisor, rest)
+
+    def whole(scalar: Any, other: Any) -> Any:
+        return torch.full_like(other, scalar, dtype=torch.result_type(scalar, other))
+
+    def by_scalar(dividend: Any, divisor: Any) -> Any:
+        divisor = whole(divisor, dividend)  # torch_mlir knows fmod of two tensors only
+        return by_tensor(dividend.to(divisor.dtype), divisor)
+
+    def of_scalar(dividend: Any, divisor: Any) -> Any:
+        return by_tensor(whole(dividend, divisor), divisor)
+
+    remainder = torch.ops.aten.remainder
+    return {**table, remainder.Tensor: by_tensor, remainder.Scalar: by_scalar, remainder.Scalar_Tensor: of_scalar}

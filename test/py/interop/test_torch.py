@@ -122,3 +122,20 @@ def test_transformer_encoder_layer(norm_first):
 def test_embedding():
     torch = seeded()
     agrees_with_torch(torch.nn.Embedding(11, 6), torch.tensor([[1, 3], [10, 0]]))
+
+
+def test_remainder_has_the_sign_of_the_divisor():
+    """torch_mlir makes it stablehlo.remainder, which has that of the dividend."""
+    torch = pytest.importorskip("torch")
+
+    class Remainders(torch.nn.Module):
+        def forward(self, x, y, i, j):
+            return x % y, x % 2.5, x % -2.5, i % j, i % 3, i % -3, 7 % j, torch.fmod(x, y)
+
+    x = torch.tensor([5.0, -5.0, 5.5, -5.5, 0.0, -6.0])
+    y = torch.tensor([3.0, 3.0, -3.0, -3.0, 2.0, 3.0])
+    arguments = (x, y, x.int(), y.int())
+    executable = stablehlo_py.compile(export(Remainders(), *arguments), cache=False)
+    found = executable(*(argument.numpy() for argument in arguments))
+    for one, other in zip(found, Remainders()(*arguments), strict=True):
+        np.testing.assert_array_equal(one, other.numpy())
