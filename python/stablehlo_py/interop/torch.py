@@ -39,8 +39,10 @@ def _decompositions() -> dict[Any, Any]:  # Any: torch's overloads and functions
         return torch.full_like(other, scalar, dtype=torch.result_type(scalar, other))
 
     def by_scalar(dividend: Any, divisor: Any) -> Any:
-        divisor = whole(divisor, dividend)  # torch_mlir knows fmod of two tensors only
-        return by_tensor(dividend.to(divisor.dtype), divisor)
+        # torch_mlir knows fmod of two tensors only; and that a constant tensor of -2.5 is below 0 it does not know
+        divisors = whole(divisor, dividend)
+        rest = torch.fmod(dividend.to(divisors.dtype), divisors)
+        return torch.where(rest > 0 if divisor < 0 else rest < 0, rest + divisors, rest)
 
     def of_scalar(dividend: Any, divisor: Any) -> Any:
         return by_tensor(whole(dividend, divisor), divisor)
