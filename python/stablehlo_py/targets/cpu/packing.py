@@ -43,18 +43,24 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
 
     stored = Vectors(of.source, of.lanes)
 
+    whole = of.n // of.nr  # panels that need no mask
+
     def row(k: ir.Value) -> None:
-        def panel(s: ir.Value) -> None:
+        def panel(s: ir.Value, *, cut: bool) -> None:
             base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
             n = multiply(s, of.nr)
             source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
-                count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, add(n, w))
+                count = lanes_left(of, of.n, add(n, w)) if cut else 0
                 row = _loaded(of, source.moved(w), stored, count)
                 target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
-        nest.loop(s0, s1, 1, panel)
+        if of.masks or of.n % of.nr == 0:
+            nest.loop(s0, s1, 1, lambda s: panel(s, cut=of.n % of.nr > 0))
+            return
+        nest.loop(s0, nest.minimum(s1, whole), 1, lambda s: panel(s, cut=False))
+        nest.loop(nest.maximum(s0, whole), s1, 1, lambda s: panel(s, cut=True))
 
     nest.loop(0, of.steps, 1, row)
 

@@ -4,7 +4,8 @@
 
 A tile inside the result goes there from the registers. One that may be at an edge, or with something to be done to it,
 goes to a buffer of its size first, and from there row by row, behind masks: that code stands there once for tiles of all
-sizes. Where there are many steps of k to a tile, those inside take that way too if there are edges, for less code.
+sizes. Where there are many steps of k to a tile and stores behind masks cost no more than others, those inside take that way
+too if there are edges, for less code.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Inde
         _to_buffer(of, sums)
         _rows(of, None, i, j, rows)
 
-    if of.packed_steps >= DEEP:
+    # AVX2's stores behind masks are some twenty operations each on Zen
+    if of.masks and of.packed_steps >= DEEP:
         edge()
         return
 
