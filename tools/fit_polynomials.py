@@ -156,7 +156,7 @@ SMALL_LOG = (Decimal("-0.2930"), Decimal("0.4143"))
 TINY = Decimal("1e-14")
 TAN_PI_8 = Decimal("0.41422")
 S2 = (Decimal(3) - Decimal(8).sqrt()) ** 2 + Decimal("1e-6")
-ERFC_CENTER = 4
+ERFC_CENTER, ERFC_CENTER_32 = 4, 2
 SQUARE_PI_4 = (PI / 4) ** 2 + Decimal("1e-6")
 
 
@@ -231,13 +231,13 @@ FITS = (
         64,
     ),
     Fit(
-        "ERFC_64_SHORT",
-        "the same to 2^-32, for results in f32",
-        lambda q: (lambda x: (1 + 2 * x) * scaled_erfc(x))(ERFC_CENTER * (1 + q) / (1 - q)),
-        Decimal(-1),
-        Decimal(11 - ERFC_CENTER) / (11 + ERFC_CENTER),
-        13,
-        64,
+        "ERFC_32",
+        f"the same in q = (x - {ERFC_CENTER_32}) / (x + {ERFC_CENTER_32}), 1/2 <= x <= 10.1",
+        lambda q: (lambda x: (1 + 2 * x) * scaled_erfc(x))(ERFC_CENTER_32 * (1 + q) / (1 - q)),
+        (HALF - ERFC_CENTER_32) / (HALF + ERFC_CENTER_32),
+        (Decimal("10.1") - ERFC_CENTER_32) / (Decimal("10.1") + ERFC_CENTER_32),
+        9,
+        32,
     ),
     Fit("CBRT", "m^(-1/3), 1 <= m <= 2", lambda m: (-(m.ln()) / 3).exp(), ONE, Decimal(2), 5, 64),
 )

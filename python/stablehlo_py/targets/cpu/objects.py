@@ -12,7 +12,6 @@ import queue
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
 
 from stablehlo_py.targets.cpu.codegen import Making
 from stablehlo_py.targets.machine_code import CodegenOptions
@@ -68,7 +67,7 @@ class Objects:
             keep(done[number])
         return [done[number] for number in self._order]
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Objects:
         return self
 
     def __exit__(

@@ -127,7 +127,7 @@ class Address:
 
 def as_offset(value: int | ir.Value) -> int | ir.Value:
     """What to move addresses by, as an i64; to be made once where several move."""
-    return arith.index_cast(_i64(), value) if isinstance(value, ir.Value) and value.type != _i64() else value
+    return value if isinstance(value, int) or value.type == _i64() else arith.index_cast(_i64(), value)
 
 
 def _stored(ty: ir.VectorType) -> ir.VectorType:
