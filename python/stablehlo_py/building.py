@@ -22,9 +22,9 @@ from stablehlo_py.runtime.dynamic import Shapes
 from stablehlo_py.runtime.executable import Signature
 from stablehlo_py.runtime.parts import thread_count
 from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
-from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.code import codegen
+from stablehlo_py.targets.cpu.code.objects import Objects
 from stablehlo_py.targets.cpu.features import FEATURES
-from stablehlo_py.targets.cpu.objects import Objects
 from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.transforms.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.hlo_form_kernels import KERNEL

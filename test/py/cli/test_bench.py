@@ -12,7 +12,7 @@ from stablehlo_py.cli.shlo import main
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.targets.cpu import peak
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.product_forms import DOTS, form_of
+from stablehlo_py.targets.cpu.products.product_forms import DOTS, form_of
 
 PROGRAM = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>

@@ -9,7 +9,7 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.core.types import TensorType, element_type_of
 from stablehlo_py.ops.fft import roots
-from stablehlo_py.targets.cpu.codegen import CodegenOptions
+from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host
 
 

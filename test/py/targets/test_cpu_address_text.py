@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from stablehlo_py.targets.cpu.address_text import plain_addresses
-from stablehlo_py.targets.cpu.codegen import make_object
+from stablehlo_py.targets.cpu.code.address_text import plain_addresses
+from stablehlo_py.targets.cpu.code.codegen import make_object
 from stablehlo_py.targets.machine_code import Code, CodegenOptions
 
 # Adds up the rows %i + SHIFT of a matrix of two columns, backwards: buffers are the matrix and the sum.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py.targets.cpu.cpu_emit_contractions import _tile_rows
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.products.cpu_emit_contractions import _tile_rows
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"

@@ -9,7 +9,7 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.errors import BadOption, WrongMachine
 from stablehlo_py.targets import cpus
-from stablehlo_py.targets.cpu.codegen import CodegenOptions
+from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host, resolved
 
 PROGRAM = """

@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 
-from stablehlo_py.targets.cpu import codegen
-from stablehlo_py.targets.cpu.objects import Objects
+from stablehlo_py.targets.cpu.code import codegen
+from stablehlo_py.targets.cpu.code.objects import Objects
 
 OPTIONS = codegen.CodegenOptions()
 
@@ -103,8 +103,8 @@ import threading
 
 import stablehlo_py
 from test_cpu_objects import OPTIONS, kernel
-from stablehlo_py.targets.cpu import codegen
-from stablehlo_py.targets.cpu.objects import Objects
+from stablehlo_py.targets.cpu.code import codegen
+from stablehlo_py.targets.cpu.code.objects import Objects
 
 PROGRAM = '''func.func @main(%a: tensor<64xf32>, %b: tensor<8x8xf32>) -> (tensor<64xf32>, tensor<8x8xf32>, tensor<f32>) {
   %0 = stablehlo.exponential %a : tensor<64xf32>

@@ -9,7 +9,7 @@ import numpy as np
 import stablehlo_py
 from stablehlo_py.runtime.executor import KERNEL
 from stablehlo_py.targets import machine_code
-from stablehlo_py.targets.cpu import codegen, support
+from stablehlo_py.targets.cpu.code import codegen, support
 
 LOOP = """
 declare double @llvm.fabs.f64(double)

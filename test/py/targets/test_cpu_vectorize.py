@@ -63,7 +63,7 @@ def test_rows_of_every_length(dtype: type, target: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_read_at_two_places(dtype: type, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the last cache does not hold: the steps that neither stream has are left for the end."""
-    monkeypatch.setattr("stablehlo_py.targets.cpu.vector_plan.CACHE_BYTES", 1 << 12)
+    monkeypatch.setattr("stablehlo_py.targets.cpu.vectors.vector_plan.CACHE_BYTES", 1 << 12)
     xs = [whole((3, n), dtype) for n in (8192, 8193, 8192 + 79, 16383)]
     with_jax(lambda *xs: [(jnp.sum(x, 1), jnp.max(x, 1), jnp.sum(x)) for x in xs], *xs)
 

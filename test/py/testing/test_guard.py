@@ -11,7 +11,7 @@ import pytest
 
 import stablehlo_py
 from stablehlo_py.runtime.program import ArrayType, Buffer, Launch, Program
-from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.code import codegen
 from stablehlo_py.targets.machine_code import Code, CodegenOptions
 from stablehlo_py.testing.guard import GuardedExecutor, OutOfBounds, guarded_call
 

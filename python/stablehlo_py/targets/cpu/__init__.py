@@ -5,11 +5,11 @@ from stablehlo_py.core import registry
 registry.lower.live_in(
     __name__,
     {
-        "contractions": "stablehlo.dot_general",
-        "convolutions": "stablehlo.convolution",
-        "lower_fft": "stablehlo.fft",
-        "lower_sort": "stablehlo.sort",
-        "lower_top_k": "chlo.top_k",
+        "products.contractions": "stablehlo.dot_general",
+        "windows.convolutions": "stablehlo.convolution",
+        "fourier.lower_fft": "stablehlo.fft",
+        "sorting.lower_sort": "stablehlo.sort",
+        "sorting.lower_top_k": "chlo.top_k",
     },
     target="cpu",
 )

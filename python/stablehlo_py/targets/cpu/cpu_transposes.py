@@ -18,11 +18,11 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir, scf
 from stablehlo_py.records import record
-from stablehlo_py.targets.cpu import nest
+from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.register_transpose import transposed
+from stablehlo_py.targets.cpu.emit.streaming import LINE, Address, stream_end, streams, strides_of
 from stablehlo_py.targets.cpu.features import features_of
-from stablehlo_py.targets.cpu.register_transpose import transposed
-from stablehlo_py.targets.cpu.streaming import LINE, Address, stream_end, streams, strides_of
-from stablehlo_py.targets.cpu.vector_legality import is_plain
+from stablehlo_py.targets.cpu.vectors.vector_legality import is_plain
 from stablehlo_py.transforms.kernel_scratch import element_bytes
 from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets import machine_code
-from stablehlo_py.targets.cpu import codegen
+from stablehlo_py.targets.cpu.code import codegen
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.product_forms import Form, form_of
+from stablehlo_py.targets.cpu.products.product_forms import Form, form_of
 
 CHAINS = 12  # independent sums: more than latency times rate of any core so far, and they fit 16 registers
 STEPS = 200_000

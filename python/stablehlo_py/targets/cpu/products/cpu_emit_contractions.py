@@ -1,0 +1,323 @@
+"""Matrix products as register tiles over packed operands.
+
+    for each block of k:
+      for each block of rows:                       its tiles of A are packed
+        for each panel of NR columns:               packed where it is first used
+          for each tile of MR rows:                 C tile = sum over k of A column x B row, all in registers
+
+The tile is MR x NR sums in vector registers; one step of k loads NR lanes of B and broadcasts MR lanes of A. Where
+registers are few, the first tiles leave a row to the next, so that the rows come out even. A kernel of nothing but a product does
+panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
+all of the other once. With few rows a panel is used right after it is packed, while it is in the first-level cache. What
+is summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed
+up from zero, added in ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from stablehlo_py.core.collect import operations_where
+from stablehlo_py.core.passes import Pass
+from stablehlo_py.machine.cpu import Cpu, cpu_of
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.products import packing, skinny
+from stablehlo_py.targets.cpu.products.contractions import CONTRACTION
+from stablehlo_py.targets.cpu.products.epilogue import Epilogue, epilogue_of
+from stablehlo_py.targets.cpu.products.packing import Index
+from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
+from stablehlo_py.targets.cpu.products.register_tile import emit_tile
+from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernel_parallel import SETUP, give_range
+from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+
+BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
+A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
+FEW_BYTES = 512 << 10  # of rows that are few
+B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
+NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
+SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
+
+Range = tuple[Index, Index]
+
+
+class CpuEmitContractions(Pass):
+    """Replace marked contractions on buffers by loops over packed register tiles."""
+
+    name: ClassVar[str] = "cpu-emit-contractions"
+    only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
+    features: str = ""  # LLVM's feature names; see features_of
+
+    def run(self, op: ir.Operation) -> bool:
+        cpu, changed = cpu_of(features_of(op, self.features)), False
+        for function in op.regions[0].blocks[0].operations:
+            if KERNEL in function.operation.attributes:
+                found = operations_where(function.operation, lambda inner: CONTRACTION in inner.attributes)
+                for generic in found:
+                    emit(generic, cpu, function.operation)
+                if found and not _has_linalg(function.operation):
+                    function.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+                changed |= bool(found)
+        return changed
+
+
+def _has_linalg(function: ir.Operation) -> bool:
+    return any(o.operation.name.startswith("linalg.") for o in function.regions[0].blocks[0].operations)
+
+
+def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
+    """Replace one contraction, and the fill with zeros before it; alone in its kernel, it can be cut into parts."""
+    a, b, c = generic.operands
+    labels = [ir.StringAttr(x).value for x in generic.attributes[CONTRACTION]]
+    fill, epilogue = _zero_fill_of(c, generic), epilogue_of(generic)
+    # where what follows the product stands, all that it reads is there already
+    place = generic if epilogue is None else epilogue.place
+    product = Product(a, b, c, labels, cpu, accumulate=fill is None, epilogue=epilogue, function=function)
+    own = [generic, *([fill] if fill is not None else []), *(epilogue.ops if epilogue is not None else [])]
+    alone = all(
+        o.operation in own or o.operation.name.startswith(SETUP) for o in function.regions[0].blocks[0].operations
+    )
+    with ir.InsertionPoint(place), generic.location:
+        if skinny.suits(product) and not skinny.is_axpy(product):
+            product.each_of_batch(lambda: skinny.emit_dots(product))
+        else:
+            begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
+            product.emit(begin, end)
+            if alone and product.extent > 1:
+                give_range(function, begin, end, product.extent, product.work)
+    if epilogue is not None:
+        epilogue.remove()
+    for op in (generic, fill):
+        if op is not None:
+            op.erase()
+    if not isinstance(c.owner, ir.Block) and not any(True for _ in c.uses):
+        c.owner.operation.erase()
+
+
+def _zero_fill_of(target: ir.Value, generic: ir.Operation) -> ir.Operation | None:
+    """The linalg.fill by zero of the same buffer right before the contraction, if nothing reads it in between."""
+    block = generic.block
+    operations = [o.operation for o in block.operations]
+    for op in reversed(operations[: operations.index(generic)]):
+        if op.name == "linalg.fill" and op.operands[1] == target:
+            return op
+        if target in list(op.operands) and op.name not in ("memref.collapse_shape", "memref.expand_shape"):
+            return None
+    return None
+
+
+class Product:
+    """One product: sizes, blocks, and the loops."""
+
+    # Where the loops around are: the element of the batch, the first k of the block and how many there are, in elements
+    # and in lanes, and whether it is the first block or the last.
+    at_batch: Index
+    at_k: Index
+    depth: Index
+    steps: Index
+    first: bool | ir.Value
+    last: bool | ir.Value
+
+    def __init__(
+        self,
+        a: ir.Value,
+        b: ir.Value,
+        c: ir.Value,
+        labels: list[str],
+        cpu: Cpu,
+        *,
+        accumulate: bool,
+        epilogue: Epilogue | None,
+        function: ir.Operation,
+    ) -> None:
+        self.function = function
+        self.a, self.b, self.c, self.epilogue = a, b, c, epilogue
+        self.a_labels, self.b_labels, self.c_labels, self.element = labels
+        self.accumulate = accumulate
+        sizes: dict[str, int] = {}
+        for value, text in zip((a, b, c), labels, strict=False):
+            sizes.update(zip(text, ir.MemRefType(value.type).shape, strict=True))
+        self.batch, self.m, self.n, self.k = (sizes.get(x, 1) for x in "bmnk")
+        self.is_packed = self.b_labels == "pkn"  # rhs, before the kernel: (n / PANEL, k, PANEL)
+        self.source = ir.MemRefType(a.type).element_type
+        self.result = ir.MemRefType(c.type).element_type
+        self.form = form = form_of(self.element, cpu, accumulates=accumulate)
+        self.lanes, self.group = form.lanes, form.group
+        self.registers, self.masks = cpu.registers, cpu.masks
+        self.readers: list[str] = []  # functions that read a part of a vector
+        self.vectors = Vectors(form.packed, self.lanes)
+        self.sums = Vectors(form.sums, self.lanes)
+        self.width = min(2, -(-self.n // self.lanes))  # vectors in a row of the tile
+        self.nr = self.width * self.lanes
+        self.mr, self.short = _tile_rows(self.m, cpu.registers, self.width)
+        self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
+        # on 16 registers a step of k is at most 12 multiply-adds, two a cycle: what is done beside them is felt
+        self.steps_are_short = cpu.registers < 32
+        self.cuts_rows = self.tiles * self.mr - self.short != self.m
+        longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
+        blocks = -(-self.k // longest)
+        self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
+        self.blocks = -(-self.k // self.kc)
+        self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
+        block_bytes = self.packed_steps * form.bytes
+        # few rows are packed as a whole; then panels are used right after they are packed, and never again
+        self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
+        self.block_tiles = self.tiles if self.just_in_time else max(1, A_BYTES // (block_bytes * self.mr))
+        room = NEAR_BYTES if self.just_in_time else B_BYTES
+        self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
+        self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
+        self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
+        self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
+
+    @property
+    def steps_of_one(self) -> int:
+        """Steps into which the work of one batch element can be cut."""
+        if skinny.suits(self):
+            return skinny.tiles(self)
+        return self.tiles if self.by_rows else self.panels
+
+    @property
+    def extent(self) -> int:
+        """Steps into which the work can be cut."""
+        return self.batch * self.steps_of_one
+
+    @property
+    def work(self) -> int:
+        """Instructions, roughly."""
+        return 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
+
+    # --- the loops over chunks and blocks
+
+    def emit(self, begin: ir.Value, end: ir.Value) -> None:
+        """The steps begin .. end of the product."""
+        if not skinny.suits(self):
+            self.make_buffers()
+        one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
+        if self.batch == 1:
+            self.at_batch = 0
+            one(begin, end)
+            return
+        each = self.steps_of_one
+
+        def batch(b: ir.Value) -> None:
+            self.at_batch = b
+            start = arith.muli(b, nest.index(each))
+            low = arith.maxsi(arith.subi(begin, start), nest.index(0))
+            one(low, arith.minsi(arith.subi(end, start), nest.index(each)))
+
+        first = arith.divui(begin, nest.index(each))
+        nest.loop(first, arith.ceildivui(end, nest.index(each)), 1, batch)
+
+    def make_buffers(self) -> None:
+        """What is packed, noted, and finished row by row."""
+        form = self.form
+        if self.is_packed:
+            self.packed_b = nest.flat(self.b)
+        else:
+            self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
+        per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
+        self.packed_a = nest.scratch([self.block_tiles * per_tile], form.packed)
+        self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)
+        self.noted_a = nest.scratch([1], ir.IntegerType.get_signless(32))
+        self.noted_b = nest.scratch([self.chunk_panels * self.nr], ir.IntegerType.get_signless(32))
+
+    def each_of_batch(self, body: Callable[[], None]) -> None:
+        """The body once for each element of the batch, each apart from the others."""
+
+        def batch(b: Index) -> None:
+            self.at_batch = b
+            body()
+
+        if self.batch == 1:
+            batch(0)
+        else:
+            nest.loop(0, self.batch, 1, batch, parallel=PARALLEL_LOOP)
+
+    def region(self, begin: ir.Value, end: ir.Value) -> None:
+        """Tiles of rows or panels of columns begin .. end of one product."""
+        tiles, panels = ((begin, end), (0, self.panels)) if self.by_rows else ((0, self.tiles), (begin, end))
+        if self.just_in_time or self.chunk_panels == self.panels:
+            self.chunk(tiles, panels)
+            return
+        step = self.chunk_panels
+        nest.loop(*panels, step, lambda s: self.chunk(tiles, (s, nest.minimum(add(s, step), panels[1]))))
+
+    def chunk(self, tiles: Range, panels: Range) -> None:
+        """These tiles and panels over all of k."""
+
+        def block(p: Index) -> None:
+            self.at_k = p
+            self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
+            self.steps = nest.ceil_divided(self.depth, self.group)
+            self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
+            if not self.just_in_time:
+                packing.pack_panels(self, *panels)
+            nest.loop(*tiles, self.block_tiles, rows)
+
+        def rows(t0: ir.Value) -> None:
+            t1 = nest.minimum(add(t0, self.block_tiles), tiles[1])
+            packing.pack_lhs(self, t0, t1)
+            if not self.just_in_time:
+                nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0]), t0, t1))
+                return
+
+            def some(s0: ir.Value) -> None:
+                s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
+                packing.pack_panels(self, s0, s1)
+                nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0), t0, t1))
+
+            nest.loop(*panels, self.chunk_panels, some)
+
+        def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
+            j, start = multiply(s, self.nr), self.first_row(t0)
+
+            def tile(t: ir.Value) -> None:
+                i = self.first_row(t)
+                emit_tile(self, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j, self.rows_of(t))
+
+            nest.loop(t0, t1, 1, tile)
+
+        nest.once_or_loop(self.k, self.kc, block)
+
+    def first_row(self, t: Index) -> Index:
+        """Where a tile begins; of the last tile's end, the number of rows or more."""
+        row = multiply(t, self.mr)
+        return nest.subtract(row, nest.minimum(t, self.short)) if self.short else row
+
+    def rows_of(self, t: Index) -> Index:
+        """How many rows of a tile count: the first tiles compute the first row of the next as well, and leave it."""
+        if not self.short:
+            return self.mr
+        return add(nest.minimum(nest.maximum(nest.subtract(t, self.short - 1), 0), 1), self.mr - 1)
+
+    def at(self, labels: str, **where: Index) -> list[Index]:
+        """Indices of an operand by the labels of its dimensions."""
+        where["b"] = self.at_batch
+        return [where[x] for x in labels]
+
+
+def _tile_rows(m: int, registers: int, width: int) -> tuple[int, int]:
+    """Rows of a tile, and how many of the first tiles leave one of them to the next.
+
+    With 32 registers: as many as waste the fewest; of these, those whose sums hide the latency best. 16 sums keep two
+    units busy for eight steps, longer than a multiply-add takes on any core so far; with more there are fewer loads, which
+    are not what a tile waits for. With 16 registers there are never more sums than hide the latency, and a step is so
+    short that its loads are felt: tiles as high as can be, and the rows spread over them.
+    """
+    if registers < 32:
+        tiles = -(-m // (12 // width))  # the rest is for operands
+        rows = -(-m // tiles)
+        return rows, tiles * rows - m
+    most = 22 // width  # the rest is for operands, and for what else the loop around needs
+    if m <= most:
+        return m, 0
+    candidates = range(max(1, most // 2, 8 // width), most + 1)
+    return min(candidates, key=lambda rows: (-(-m // rows) * rows, abs(rows - 16 // width))), 0
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step

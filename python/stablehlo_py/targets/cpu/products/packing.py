@@ -1,0 +1,248 @@
+"""Blocks of both operands of a product, copied in the order in which register tiles read them.
+
+rhs: panels of NR columns, a row of NR lanes for each step of k. lhs as (m, k): rows as they are, padded; lhs as (k, m):
+tiles of MR columns, like panels. What lies past an edge is zero or never read into a result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablehlo_py.mlir import arith, func, ir
+from stablehlo_py.ops import llvm_ops
+from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.register_transpose import transposed
+from stablehlo_py.targets.cpu.emit.streaming import Address, as_offset, strides_of
+from stablehlo_py.targets.cpu.products import product_forms
+
+if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+
+Index = int | ir.Value
+Notes = list[ir.Value]
+
+
+def pack_rhs(of: Product, slot: Index, j: Index) -> None:
+    """The panel of columns from j, and what is noted of it."""
+    base = multiply(slot, of.packed_steps * of.nr)
+    noted = _columns(of, "rhs", base, j, of.nr) if of.b_labels[-1] == "n" else _squares(of, base, j)
+    if of.form.offsets:
+        for w, total in enumerate(noted):
+            of.sums.store(total, of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)])
+    elif of.form.is_small_float:
+        nest.store(product_forms.exponent(noted[0]), of.noted_b, [multiply(slot, of.nr)])
+
+
+def pack_panels(of: Product, s0: Index, s1: Index) -> None:
+    """Panels s0 .. s1, row by row of k: what lies side by side in memory is read together."""
+    if of.is_packed:
+        return
+    if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
+        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), multiply(s, of.nr)))
+        return
+
+    stored = Vectors(of.source, of.lanes)
+
+    whole = of.n // of.nr  # panels that need no mask
+
+    def row(k: ir.Value) -> None:
+        def panel(s: ir.Value, *, cut: bool) -> None:
+            base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
+            n = multiply(s, of.nr)
+            source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
+            target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
+            for w in range(0, of.nr, of.lanes):
+                count = lanes_left(of, of.n, add(n, w)) if cut else 0
+                row = _loaded(of, source.moved(w), stored, count)
+                target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
+
+        if of.masks or of.n % of.nr == 0:
+            nest.loop(s0, s1, 1, lambda s: panel(s, cut=of.n % of.nr > 0))
+            return
+        nest.loop(s0, nest.minimum(s1, whole), 1, lambda s: panel(s, cut=False))
+        nest.loop(nest.maximum(s0, whole), s1, 1, lambda s: panel(s, cut=True))
+
+    nest.loop(0, of.steps, 1, row)
+
+
+def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
+    """Tiles t0 .. t1 of rows, and what is noted of them."""
+    noted = _begin(of, "lhs")
+    if of.a_labels[-1] == "k":
+        stop = add(of.first_row(nest.subtract(t1, 1)), of.mr) if of.short else of.first_row(t1)
+        noted = _rows(of, of.first_row(t0), nest.minimum(stop, of.m), noted)
+    else:
+
+        def tile(t: ir.Value, *noted: ir.Value) -> Notes:
+            base = multiply(nest.subtract(t, t0), of.packed_steps * of.a_width)
+            return _columns(of, "lhs", base, of.first_row(t), of.a_width, list(noted))
+
+        noted = nest.loop(t0, t1, 1, tile, noted)
+    if of.form.is_small_float:
+        nest.store(product_forms.exponent(noted[0]), of.noted_a, [0])
+
+
+def _columns(of: Product, side: str, base: Index, start: Index, width: int, noted: Notes | None = None) -> Notes:
+    """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
+    source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
+    target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
+    # of the starts; a tile may be wider than it has rows
+    last = extent - apart if side == "lhs" and of.short else (extent - 1) // apart * apart
+    parts = range(0, width, of.lanes)
+    stored = Vectors(of.source, of.lanes)
+    between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
+    counts: list[Index] = [0 if last + width <= extent else lanes_left(of, extent, add(start, w)) for w in parts]
+
+    def row(step: ir.Value, *noted: ir.Value) -> Notes:
+        found = list(noted)
+        first = multiply(step, of.group)
+        corner = Address.of(source, of.at(labels, k=add(first, of.at_k), **{along: start}))
+        to = Address.of(target, [add(base, multiply(step, width))])
+        for number, w in enumerate(parts):
+            rows = []
+            for g in range(of.group):
+                count = counts[number]
+                if g and of.k % of.group:
+                    inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
+                    count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
+                rows.append(_loaded(of, corner.moved(g * between_rows + w), stored, count))
+            lanes = product_forms.rows_to_lanes(of.form, rows)
+            found = _note(of, side, lanes, found, number)
+            if side == "lhs":
+                lanes = product_forms.as_lhs(of.form, lanes)
+            to.moved(w).store(lanes)
+        return found
+
+    return nest.loop(0, of.steps, 1, row, _begin(of, side) if noted is None else noted)
+
+
+def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
+    """Rows start .. stop of lhs as (m, k)."""
+
+    def row(i: ir.Value, *noted: ir.Value) -> Notes:
+        def part(step: ir.Value, *noted: ir.Value) -> Notes:
+            where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
+            lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *_run(of, step)))
+            found = _note(of, "lhs", lanes, list(noted), 0)
+            place = add(multiply(nest.subtract(i, start), of.a_stride), step)
+            of.vectors.store(product_forms.as_lhs(of.form, lanes), of.packed_a, [place])
+            return found
+
+        return nest.loop(0, of.steps, of.lanes, part, noted)
+
+    return nest.loop(start, stop, 1, row, noted)
+
+
+def _squares(of: Product, base: Index, j: Index) -> Notes:
+    """A panel of rhs as (n, k): square blocks, transposed in registers."""
+    between_rows = strides_of(of.b)[0][of.b_labels.index("n")]
+
+    def column(w: Index, noted: Notes, number: int) -> Notes:
+        first = add(j, w)
+
+        def square(step: ir.Value, *noted: ir.Value) -> Notes:
+            source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
+            longest, count = _run(of, step)
+            stored = Vectors(of.source, longest)
+            rows = []
+            for r in range(of.lanes):
+                row: Index = r
+                if of.n % of.nr:  # what is read twice is stored nowhere
+                    row = nest.minimum(r, nest.subtract(of.n - 1, first))
+                fetched = _loaded(of, source.moved(multiply(row, between_rows)), stored, count)
+                rows.append(product_forms.run_to_lanes(of.form, fetched))
+            found = list(noted)
+            target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
+            for r, lanes in enumerate(transposed(rows)):
+                found = _note(of, "rhs", lanes, found, number)
+                target.moved(r * of.nr).store(lanes)
+            return found
+
+        return nest.loop(0, of.steps, of.lanes, square, noted)
+
+    noted = _begin(of, "rhs")
+    if of.form.offsets:  # sums of their own for each vector of columns
+        for number in range(of.width):
+            noted = column(number * of.lanes, noted, number)
+        return noted
+    if of.width == 1:
+        return column(0, noted, 0)
+    return nest.loop(0, of.nr, of.lanes, lambda w, *noted: column(w, list(noted), 0), noted)
+
+
+def _run(of: Product, step: ir.Value) -> tuple[int, Index]:
+    """The elements of one packed vector along k: how many there may be, and how many there are (0: all)."""
+    longest = of.lanes * of.group
+    if of.k % longest == 0:
+        return longest, 0
+    return longest, nest.minimum(longest, nest.subtract(of.depth, multiply(step, of.group)))
+
+
+def lanes_left(of: Product, extent: int, start: Index) -> Index:
+    """How many lanes of a vector from `start` are inside."""
+    return nest.maximum(nest.minimum(of.lanes, nest.subtract(extent, start)), 0)
+
+
+def _mask(stored: Vectors, count: Index) -> ir.Value | None:
+    """The first `count` lanes; None for all of them, which 0 stands for."""
+    return None if isinstance(count, int) and count in (0, stored.lanes) else stored.mask(count)
+
+
+def fetch(of: Product, source: ir.Value, where: list[Index], elements: int, count: Index) -> ir.Value:
+    """A vector of an operand's elements as they are stored; `count` of them, 0 for all."""
+    return _loaded(of, Address.of(source, where), Vectors(of.source, elements), count)
+
+
+def _loaded(of: Product, first: Address, stored: Vectors, count: Index) -> ir.Value:
+    """A vector of which `count` elements are read, 0 for all; zeros behind them.
+
+    Where there are no masks for elements so small, LLVM would test each lane of each vector: whole vectors are read as
+    such then, others element by element.
+    """
+    if of.masks or first.size >= 4 or isinstance(count, int):
+        return first.load(stored.type, _mask(stored, count))
+
+    whole = arith.cmpi(arith.CmpIPredicate.sge, count, nest.index(stored.lanes))
+    return nest.choose(
+        whole, stored.type, lambda: first.load(stored.type), lambda: _element_by_element(of, first, stored, count)
+    )
+
+
+def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.Value) -> ir.Value:
+    """The same by a function of its own: the vector is in memory while its elements come."""
+    name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_first_{stored.lanes}"
+    if name not in of.readers:
+        of.readers.append(name)
+        with ir.InsertionPoint(of.function):
+            signature = ([first.pointer.type, count.type], [stored.type])
+            function = func.FuncOp(name, signature, visibility="private")
+            function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+        block = function.add_entry_block()
+        start, limit = Address(block.arguments[0], first.size), block.arguments[1]
+
+        def element(i: ir.Value, lanes: ir.Value) -> list[ir.Value]:
+            offset = as_offset(i)
+            one = llvm_ops.load(stored.element, start.moved(offset).pointer, start.size)
+            return [llvm_ops.insert_element(lanes, one, offset)]
+
+        with ir.InsertionPoint(block):
+            func.ReturnOp(nest.loop(0, limit, 1, element, [stored.zero()]))
+    return func.CallOp([stored.type], ir.FlatSymbolRefAttr.get(name), [first.pointer, count]).results[0]
+
+
+# --- what is noted while packing: sums of columns of signed bytes, the smallest magnitude of bf16 ------------------------
+
+
+def _begin(of: Product, side: str) -> Notes:
+    if of.form.offsets and side == "rhs":
+        return [of.sums.zero()] * of.width
+    return [product_forms.no_magnitude(of.form)] if of.form.is_small_float else []
+
+
+def _note(of: Product, side: str, lanes: ir.Value, noted: Notes, number: int) -> Notes:
+    if of.form.offsets and side == "rhs":
+        noted[number] = product_forms.sums_of_lanes(of.form, lanes, noted[number])
+    elif of.form.is_small_float:
+        noted[0] = product_forms.smaller_magnitude(of.form, lanes, noted[0])
+    return noted

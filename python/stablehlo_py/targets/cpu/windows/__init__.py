@@ -1,0 +1,1 @@
+"""Convolutions: how one is cut into register tiles, the image that a step reads, and the loops around them."""
