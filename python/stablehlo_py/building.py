@@ -26,14 +26,14 @@ from stablehlo_py.targets.cpu.code import codegen
 from stablehlo_py.targets.cpu.code.objects import Objects
 from stablehlo_py.targets.cpu.features import FEATURES
 from stablehlo_py.targets.machine_code import CodegenOptions
-from stablehlo_py.transforms.build_program import KernelInfo, build_program
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
-from stablehlo_py.transforms.kernel_parallel import EXTENT, WORK
-from stablehlo_py.transforms.kernel_reuse import reuse_pairs
-from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
-from stablehlo_py.transforms.memory_pieces import Piece, piece_of
-from stablehlo_py.transforms.specialize import open_program, specialize
+from stablehlo_py.transforms.kernels.build_program import KernelInfo, build_program
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, WORK
+from stablehlo_py.transforms.kernels.kernel_reuse import reuse_pairs
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs
+from stablehlo_py.transforms.kernels.memory_pieces import Piece, piece_of
+from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
+from stablehlo_py.transforms.normalize.specialize import open_program, specialize
 
 WHOLE = "kernels"  # the last stage that sees the whole program: behind it, each kernel goes its own way
 SMALL = 1 << 20  # bytes of constants up to which a context is used again

@@ -58,7 +58,7 @@ def _callable(source: Any, target: str) -> tuple[Any, tuple[ArrayType, ...]]:  #
         from stablehlo_py.mlir import ir, new_context
         from stablehlo_py.reading import read_module
         from stablehlo_py.targets.tpu.compile import compile_tpu
-        from stablehlo_py.transforms.hlo_normalize import normalize
+        from stablehlo_py.transforms.normalize.hlo_normalize import normalize
 
         with new_context() as context, ir.Location.unknown():
             module = read_module(source, context)

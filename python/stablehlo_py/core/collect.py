@@ -1,8 +1,8 @@
-"""The ops under an op, collected before anything is changed: what a pass rewrites it must not walk at the same time."""
+"""The ops under an op and the values that it uses, collected first: what a pass rewrites it must not walk at the same time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from stablehlo_py.mlir import ir
 
@@ -36,3 +36,17 @@ def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool])
 def operations_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
     """All ops of these names under `root`, in the same order."""
     return operations_where(root, lambda op: op.name in names)
+
+
+def uses(op: ir.Operation) -> Iterable[ir.Value]:
+    """The values from outside that an op and its regions use."""
+    yield from op.operands
+    own: set[ir.Value] = set()
+    for region in op.regions:
+        for block in region.blocks:
+            own.update(block.arguments)
+            for inner in block.operations:
+                for value in uses(inner.operation):
+                    if value not in own:
+                        yield value
+                own.update(inner.operation.results)

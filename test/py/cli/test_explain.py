@@ -28,7 +28,7 @@ def test_the_dialect_may_be_left_out():
 
 def test_ops_that_passes_rewrite_are_known():
     assert "also in" in explain.explain("stablehlo.while")
-    assert "transforms/hlo_tuples.py" in explain.explain("stablehlo.tuple")
+    assert "transforms/normalize/hlo_tuples.py" in explain.explain("stablehlo.tuple")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_page_of_ops_has_a_row_for_each():
 def test_the_page_of_passes_has_options_and_users():
     page = tables.passes_page()
     section = page[page.index("### `hlo-to-linalg`") :]
-    assert "`stablehlo_py/transforms/hlo_to_linalg.py`, used by cpu" in section
+    assert "`stablehlo_py/transforms/kernels/hlo_to_linalg.py`, used by cpu" in section
     assert "| `target` | str | `any` |" in section
     assert "| `canonicalize` | fold ops and apply their canonicalisation patterns |" in page
 

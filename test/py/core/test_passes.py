@@ -137,7 +137,7 @@ def test_option_types_are_the_four():
 def test_a_pass_is_found_by_the_stem_of_its_file(monkeypatch):
     assert find_pass("no-such-pass-anywhere") is None
     known = find_pass("hlo-to-linalg")
-    assert known is not None and known.__module__ == "stablehlo_py.transforms.hlo_to_linalg"
+    assert known is not None and known.__module__ == "stablehlo_py.transforms.kernels.hlo_to_linalg"
 
 
 def test_homes_that_are_not_there_hold_no_passes():

@@ -13,7 +13,7 @@ from stablehlo_py.interop.torch import export
 from stablehlo_py.mlir import new_context
 from stablehlo_py.reading import read_module
 from stablehlo_py.reading.annotations import walk
-from stablehlo_py.transforms.hlo_normalize import normalize
+from stablehlo_py.transforms.normalize.hlo_normalize import normalize
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")

@@ -12,7 +12,7 @@ from jax import lax
 from ops.agree import numbers
 
 import stablehlo_py
-from stablehlo_py.transforms.hlo_fft_convolutions import Window, fast_length
+from stablehlo_py.transforms.simplify.hlo_fft_convolutions import Window, fast_length
 
 
 def programs(x: np.ndarray, w: np.ndarray, **options: object) -> tuple[str, str]:

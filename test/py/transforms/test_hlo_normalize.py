@@ -8,9 +8,9 @@ import pytest
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, new_context, stablehlo
 from stablehlo_py.reading import read_module
-from stablehlo_py.transforms import hlo_expand_chlo
-from stablehlo_py.transforms.hlo_inline import find_main
-from stablehlo_py.transforms.hlo_normalize import normalize
+from stablehlo_py.transforms.normalize import hlo_expand_chlo
+from stablehlo_py.transforms.normalize.hlo_inline import find_main
+from stablehlo_py.transforms.normalize.hlo_normalize import normalize
 
 
 def normalized(text: str) -> ir.Module:

@@ -10,8 +10,8 @@ import pytest
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import PassManager, ir, new_context
 from stablehlo_py.reference.interpreter import interpret
-from stablehlo_py.transforms.hlo_fold import HloFold
-from stablehlo_py.transforms.hlo_simplify import HloSimplify
+from stablehlo_py.transforms.simplify.hlo_fold import HloFold
+from stablehlo_py.transforms.simplify.hlo_simplify import HloSimplify
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -3e-39, 3.4e38, -3.4e38, 0.5, 2.5, 16777217.0]
 

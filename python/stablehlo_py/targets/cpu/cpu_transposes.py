@@ -23,8 +23,8 @@ from stablehlo_py.targets.cpu.emit.register_transpose import transposed
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address, stream_end, streams, strides_of
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.vectors.vector_legality import is_plain
-from stablehlo_py.transforms.kernel_scratch import element_bytes
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 LEAST_BYTES = 1 << 12  # below, everything is in the first cache anyway
 LEAST_BLOCK = 4  # rows; fewer are not worth shuffles

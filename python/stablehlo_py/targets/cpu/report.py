@@ -17,8 +17,8 @@ from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.cost import Cost, cost_of
 from stablehlo_py.records import field, record
-from stablehlo_py.transforms.apart import Apart
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL, HloFormKernels
+from stablehlo_py.transforms.kernels.apart import Apart
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL, HloFormKernels
 
 FORM = HloFormKernels.name
 MOST_LINES = 6  # source lines shown of a file

@@ -8,9 +8,9 @@ from stablehlo_py.machine.gpu import gpu_chip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.gpu.plans import plans_of, ptx_of
 from stablehlo_py.targets.gpu.program import GpuProgram
-from stablehlo_py.transforms.build_program import KernelInfo, build_program
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels_to_memref import SCRATCH, inplace_pairs
+from stablehlo_py.transforms.kernels.build_program import KernelInfo, build_program
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs
 
 
 def compile_ptx(module: ir.Module, *, chip: str = "sm_80") -> GpuProgram:

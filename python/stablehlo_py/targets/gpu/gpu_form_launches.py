@@ -14,9 +14,9 @@ from stablehlo_py.targets.gpu.row_programs import emit_row_program, emit_single_
 from stablehlo_py.targets.gpu.rows import emit_rows
 from stablehlo_py.targets.gpu.serial import emit_serial
 from stablehlo_py.targets.gpu.tensor_cores import emit_tensor_cores
-from stablehlo_py.transforms.grouping import ROWS
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.grouping import ROWS
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 # Asked in order; each says whether it took the nest, and the last takes all.
 _EMITTERS = (emit_tensor_cores, emit_contraction, emit_rows, emit_loops)

@@ -12,7 +12,7 @@ from stablehlo_py.mlir import ir, raw_elements
 from stablehlo_py.targets.gpu.launch import BUFFERS, place
 from stablehlo_py.targets.gpu.program import Launch, Plan, PlanBuffer
 from stablehlo_py.targets.gpu.ptx import module_to_ptx
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 
 def ptx_of(module: ir.Operation, chip: GpuChip) -> dict[str, str]:

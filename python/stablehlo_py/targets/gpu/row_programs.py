@@ -20,9 +20,9 @@ from stablehlo_py.targets.gpu.launch import REPEATED, Former, Scope, constant
 from stablehlo_py.targets.gpu.loops import launch_elements
 from stablehlo_py.targets.gpu.nest import delinearize, when
 from stablehlo_py.targets.gpu.rows import COMBINERS, THREADS, WARP, across_warps, shuffle_xor
-from stablehlo_py.transforms.kernel_scratch import element_bytes
-from stablehlo_py.transforms.kernels_to_memref import SCRATCH
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 SHARED_BYTES = 40 << 10  # of the 48 KB that every block may have; the rest is for the reductions
 SHORTEST = 64  # columns

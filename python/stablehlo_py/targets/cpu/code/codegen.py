@@ -19,7 +19,7 @@ from stablehlo_py.targets.cpu.emit.nest import ORDERED_CODE, VECTOR_CODE
 from stablehlo_py.targets.llvm_passes import Buffer, emit, parse, pass_manager, run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 from stablehlo_py.targets.machine_code import ENTRY, CodegenOptions, initialize
-from stablehlo_py.transforms.kernel_parallel import WORK
+from stablehlo_py.transforms.kernels.kernel_parallel import WORK
 
 # That no part begins below 0 lets LLVM see that a flat index, split into the indices of a shape, is itself again.
 PARAMETERS = "ptr %buffers, i64 range(i64 0, 281474976710656) %begin, i64 %end"

@@ -19,7 +19,7 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit.nest import constant_vector
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 
 @record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stablehlo_py.mlir import ir, vector
 from stablehlo_py.ops.llvm_ops import arithmetic_fence
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 
 def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:

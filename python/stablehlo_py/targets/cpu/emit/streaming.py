@@ -14,7 +14,7 @@ from stablehlo_py.mlir import DYNAMIC, arith, ir, vector
 from stablehlo_py.ops import llvm_ops
 from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit import nest
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 LINE = 64  # bytes of a cache line
 CACHE_BYTES = 32 << 20  # of the last cache; of a kernel's buffers in all, from which it streams its results

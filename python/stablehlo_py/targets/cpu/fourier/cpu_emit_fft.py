@@ -27,7 +27,7 @@ from stablehlo_py.targets.cpu.emit.register_transpose import transposed
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.fourier.fft_butterflies import Pair, constant, factors_of, short_transform
 from stablehlo_py.targets.cpu.fourier.lower_fft import FFT, Transform
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
 

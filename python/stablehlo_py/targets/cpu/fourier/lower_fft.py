@@ -12,7 +12,7 @@ from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.fft import fourier, stage_in_order
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.fourier.fft_butterflies import factors_of
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 
 FFT = "kernel.fft"  # marks a kernel that is one fft of its argument and has no body yet
 LONGEST = 4096  # of a transform whose values stay in the second-level cache

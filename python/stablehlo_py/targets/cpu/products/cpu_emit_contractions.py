@@ -31,9 +31,9 @@ from stablehlo_py.targets.cpu.products.epilogue import Epilogue, epilogue_of
 from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import SETUP, give_range
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernel_parallel import SETUP, give_range
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
 A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache

@@ -19,7 +19,7 @@ from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.products import packing, product_forms
 from stablehlo_py.targets.cpu.products.packing import Index
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product

@@ -15,7 +15,7 @@ from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.sorting.sort_network import layout_for_network, sort_across
 from stablehlo_py.targets.cpu.sorting.sort_radix import sort_slices
 from stablehlo_py.targets.cpu.sorting.sort_words import Slices, stages_of
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 LONGEST = 1 << 31  # places are counted in 32 bits
 

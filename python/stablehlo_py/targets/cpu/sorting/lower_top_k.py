@@ -22,7 +22,7 @@ from stablehlo_py.targets.cpu.emit.nest import Vectors
 from stablehlo_py.targets.cpu.sorting.lower_sort import buffer_of, tensor_of
 from stablehlo_py.targets.cpu.sorting.sort_radix import by_digits, counts_for
 from stablehlo_py.targets.cpu.sorting.sort_words import INDEX, Layout, from_index, to_index
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 FEW, MOST = 64, 256  # elements up to which they are kept in order: always, and where few of the row are kept
 BLOCK_BYTES = 512  # looked at before each branch

@@ -42,8 +42,8 @@ from stablehlo_py.targets.cpu.vectors.vector_plan import (
     vectors_wanted,
     written_past_caches,
 )
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import EXTENT, RANGE, constant, i64, set_inputs
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, RANGE, constant, i64, set_inputs
 
 SHORT = 16  # steps of a loop that LLVM's vectoriser would make no difference to
 

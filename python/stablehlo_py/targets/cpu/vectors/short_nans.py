@@ -11,7 +11,7 @@ for such an x, four instructions of nine. GPUs make NaN of ones.
 from __future__ import annotations
 
 from stablehlo_py.mlir import ir
-from stablehlo_py.transforms.kernel_parallel import constant
+from stablehlo_py.transforms.kernels.kernel_parallel import constant
 
 # Ops whose NaN are those of an operand, or new ones.
 _ARITHMETIC = frozenset(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf"))

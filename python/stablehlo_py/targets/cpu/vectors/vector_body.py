@@ -17,8 +17,8 @@ from stablehlo_py.targets.cpu.emit.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
-from stablehlo_py.transforms.kernel_parallel import constant
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_parallel import constant
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 
 @record(frozen=False)

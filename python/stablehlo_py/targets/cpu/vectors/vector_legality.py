@@ -11,8 +11,8 @@ from collections import Counter
 
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import field, record
-from stablehlo_py.transforms.kernel_parallel import constant
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_parallel import constant
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 from stablehlo_py.transforms.math_expansions.arithmetic import LDEXP
 
 # Ops of arith and math that have the same meaning lane by lane, and instructions for it.

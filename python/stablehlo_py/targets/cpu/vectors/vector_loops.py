@@ -17,7 +17,7 @@ from stablehlo_py.mlir import arith, ir, scf
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.vectors.vector_body import Body
 from stablehlo_py.targets.cpu.vectors.vector_plan import ROWS, Plan, Rows
-from stablehlo_py.transforms.kernel_parallel import constant
+from stablehlo_py.transforms.kernels.kernel_parallel import constant
 
 
 def write_loop(plan: Plan, cpu: Cpu) -> bool:

@@ -14,8 +14,8 @@ from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit.ordered_floats import order_of
 from stablehlo_py.targets.cpu.emit.streaming import CACHE_BYTES, buffer_bytes, streams, strides_of
 from stablehlo_py.targets.cpu.vectors.vector_legality import VIEWS, Innermost, base_of, is_plain, trip_count
-from stablehlo_py.transforms.kernel_parallel import constant
-from stablehlo_py.transforms.kernel_scratch import element_bytes
+from stablehlo_py.transforms.kernels.kernel_parallel import constant
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 BLOCK = 1024  # steps of a split flat loop that stay together: a multiple of every unrolled vector
 SMALL_BLOCK = 256  # of one that is too short for MANY_BLOCKS

@@ -20,7 +20,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.ops.convolution import lower_convolution
 from stablehlo_py.records import record, replace
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 
 CONVOLUTION = "kernel.convolution"  # marks a kernel that is one convolution of its arguments
 

@@ -31,7 +31,7 @@ from stablehlo_py.targets.cpu.windows.convolution_panels import KernelPanels
 from stablehlo_py.targets.cpu.windows.convolution_plan import Split, Tile, in_blocks, merged, parallel_loops, plan_of
 from stablehlo_py.targets.cpu.windows.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.windows.convolutions import CONVOLUTION, Geometry, Loop
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
 CONVERTED = ("bf16", "f16", "i8", "ui8")  # elements of the image that its copy holds in another form

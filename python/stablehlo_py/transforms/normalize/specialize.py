@@ -16,13 +16,13 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.places import place
 from stablehlo_py.records import record
-from stablehlo_py.transforms.hlo_custom_calls import keep_effects
-from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
-from stablehlo_py.transforms.hlo_fold_shapes import constant_before
-from stablehlo_py.transforms.hlo_inline import HloInline, find_main
-from stablehlo_py.transforms.hlo_scalar_ops import HloScalarOps
-from stablehlo_py.transforms.hlo_tuples import HloTuples
-from stablehlo_py.transforms.shape_operands import has_dynamic_shapes, is_dynamic, shape_slice
+from stablehlo_py.transforms.normalize.hlo_custom_calls import keep_effects
+from stablehlo_py.transforms.normalize.hlo_expand_chlo import HloExpandChlo
+from stablehlo_py.transforms.normalize.hlo_fold_shapes import constant_before
+from stablehlo_py.transforms.normalize.hlo_inline import HloInline, find_main
+from stablehlo_py.transforms.normalize.hlo_scalar_ops import HloScalarOps
+from stablehlo_py.transforms.normalize.hlo_tuples import HloTuples
+from stablehlo_py.transforms.normalize.shape_operands import has_dynamic_shapes, is_dynamic, shape_slice
 
 MAX_VALUES = 64  # elements of an argument that decides shapes
 _TO_SPECIALIZE = (HloExpandChlo(chlo=False), HloInline(), HloTuples(), HloScalarOps())

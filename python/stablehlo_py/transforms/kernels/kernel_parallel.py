@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import arith, ir
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 EXTENT = "kernel.extent"  # how many steps the outermost loops of a splittable kernel have
 COLUMNS = "kernel.columns"  # the independent steps are those of the innermost loops

@@ -23,9 +23,9 @@ from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.records import record
-from stablehlo_py.transforms.grouping import LONGEST_ROW, is_elementwise
-from stablehlo_py.transforms.kernel_mark_parallel import LEAST_COLUMNS
-from stablehlo_py.transforms.views import is_view
+from stablehlo_py.transforms.kernels.grouping import LONGEST_ROW, is_elementwise
+from stablehlo_py.transforms.kernels.kernel_mark_parallel import LEAST_COLUMNS
+from stablehlo_py.transforms.kernels.views import is_view
 
 LEAST = 1 << 19  # elements: fewer take one thread less time than another needs to come
 SHORTEST_ROW = 1 << 10  # elements: a row of less costs as much for its end as for itself

@@ -8,18 +8,19 @@ value is computed twice by this except what is cheaper to make than to read: spl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from stablehlo_py.core import registry
+from stablehlo_py.core.collect import uses
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import field, record
-from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
-from stablehlo_py.transforms.product_groups import may_be_followed, may_follow
-from stablehlo_py.transforms.views import Dims, element, is_piece, is_view, trace
+from stablehlo_py.transforms.kernels.product_groups import may_be_followed, may_follow
+from stablehlo_py.transforms.kernels.views import Dims, element, is_piece, is_view, trace
+from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 
 STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
 
@@ -103,20 +104,6 @@ def is_cheap(op: ir.Operation) -> bool:
         constant = view(op)
         return isinstance(constant, Constant) and (constant.type.size <= 1 or constant.splat is not None)
     return op.name == "stablehlo.iota"
-
-
-def uses(op: ir.Operation) -> Iterable[ir.Value]:
-    """The values from outside that an op and its regions use."""
-    yield from op.operands
-    own: set[ir.Value] = set()
-    for region in op.regions:
-        for block in region.blocks:
-            own.update(block.arguments)
-            for inner in block.operations:
-                for value in uses(inner.operation):
-                    if value not in own:
-                        yield value
-                own.update(inner.operation.results)
 
 
 def name_of(op: ir.Operation) -> ir.Value | None:

@@ -12,9 +12,9 @@ from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, linalg, memref
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import RANGE, set_inputs
-from stablehlo_py.transforms.kernels_to_memref import SCRATCH
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernel_parallel import RANGE, set_inputs
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH
 
 STACK_BYTES = 1024  # an allocation up to this size may live on the stack
 STACK_TOTAL = 4096  # what one kernel may take in all

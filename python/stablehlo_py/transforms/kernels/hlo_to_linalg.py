@@ -19,11 +19,11 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.grouping import ELEMENTWISE, PRODUCT, ROWS
-from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
-from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking, on_panels, panels_of
-from stablehlo_py.transforms.lower_groups import lower_group
-from stablehlo_py.transforms.product_groups import DOT, lower_after_product
+from stablehlo_py.transforms.kernels.grouping import ELEMENTWISE, PRODUCT, ROWS
+from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
+from stablehlo_py.transforms.kernels.lower_groups import lower_group
+from stablehlo_py.transforms.kernels.product_groups import DOT, lower_after_product
+from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking, on_panels, panels_of
 
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import uses
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.registry import evaluate
 from stablehlo_py.core.types import TensorType, tensor_type
@@ -201,7 +202,6 @@ def _work(op: ir.Operation, operands: list[_Known], types: list[TensorType]) -> 
 def _interpreted(op: ir.Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
     """An op with a body of its own, run by the interpreter in a module of its own."""
     from stablehlo_py.reference.interpreter import interpret
-    from stablehlo_py.transforms.grouping import uses
 
     if len(list(uses(op))) != len(op.operands):
         return None  # the body reads values from around it

@@ -23,7 +23,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.records import record
-from stablehlo_py.transforms.views import Dims, element, is_piece, is_view, trace
+from stablehlo_py.transforms.kernels.views import Dims, element, is_piece, is_view, trace
 
 Values = dict[ir.Value, Tensor]
 Place = tuple[ir.Value, Dims]  # a value read at loop dimensions

@@ -13,10 +13,10 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
-from stablehlo_py.transforms.hlo_fold_shapes import fold_shapes, known_elements
-from stablehlo_py.transforms.hlo_inline import find_main
-from stablehlo_py.transforms.hlo_known_calls import replace_known_calls
-from stablehlo_py.transforms.shape_operands import ASSERTION, is_dynamic
+from stablehlo_py.transforms.normalize.hlo_fold_shapes import fold_shapes, known_elements
+from stablehlo_py.transforms.normalize.hlo_inline import find_main
+from stablehlo_py.transforms.normalize.hlo_known_calls import replace_known_calls
+from stablehlo_py.transforms.normalize.shape_operands import ASSERTION, is_dynamic
 
 DYNAMIC_OPS = {
     f"stablehlo.{name}"

@@ -10,8 +10,8 @@ from typing import ClassVar
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir, memref
-from stablehlo_py.transforms.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernel_parallel import COLUMNS, EXTENT, RANGE, SETUP, i64
+from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
+from stablehlo_py.transforms.kernels.kernel_parallel import COLUMNS, EXTENT, RANGE, SETUP, i64
 
 LEAST_COLUMNS = 512  # fewer are a few lines of each row, too little to split
 

@@ -18,9 +18,9 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
-from stablehlo_py.transforms.hlo_fold_shapes import known_elements
-from stablehlo_py.transforms.hlo_inline import find_main
-from stablehlo_py.transforms.shape_operands import is_dynamic, shape_operands
+from stablehlo_py.transforms.normalize.hlo_fold_shapes import known_elements
+from stablehlo_py.transforms.normalize.hlo_inline import find_main
+from stablehlo_py.transforms.normalize.shape_operands import is_dynamic, shape_operands
 
 
 class HloKnownCalls(Pass):

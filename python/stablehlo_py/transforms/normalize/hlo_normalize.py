@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import PassManager, ir
-from stablehlo_py.transforms.hlo_custom_calls import keep_effects
-from stablehlo_py.transforms.hlo_deprecated import HloDeprecated
-from stablehlo_py.transforms.hlo_expand_chlo import HloExpandChlo
-from stablehlo_py.transforms.hlo_inline import HloInline
-from stablehlo_py.transforms.hlo_known_calls import HloKnownCalls
-from stablehlo_py.transforms.hlo_quantized import HloQuantized
-from stablehlo_py.transforms.hlo_scalar_ops import HloScalarOps
-from stablehlo_py.transforms.hlo_static_shapes import HloStaticShapes
-from stablehlo_py.transforms.hlo_tuples import HloTuples
+from stablehlo_py.transforms.normalize.hlo_custom_calls import keep_effects
+from stablehlo_py.transforms.normalize.hlo_deprecated import HloDeprecated
+from stablehlo_py.transforms.normalize.hlo_expand_chlo import HloExpandChlo
+from stablehlo_py.transforms.normalize.hlo_inline import HloInline
+from stablehlo_py.transforms.normalize.hlo_known_calls import HloKnownCalls
+from stablehlo_py.transforms.normalize.hlo_quantized import HloQuantized
+from stablehlo_py.transforms.normalize.hlo_scalar_ops import HloScalarOps
+from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
+from stablehlo_py.transforms.normalize.hlo_tuples import HloTuples
 
 # Composites first: their decompositions are functions, which inlining brings in.
 STEPS = (

@@ -13,8 +13,8 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import remap
 from stablehlo_py.mlir import ir
-from stablehlo_py.transforms.apart import Apart, pairs
-from stablehlo_py.transforms.grouping import (
+from stablehlo_py.transforms.kernels.apart import Apart, pairs
+from stablehlo_py.transforms.kernels.grouping import (
     CONTROL,
     ELEMENTWISE,
     JOINS,
@@ -27,8 +27,8 @@ from stablehlo_py.transforms.grouping import (
     name_of,
     uses,
 )
-from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
-from stablehlo_py.transforms.views import is_piece, is_view
+from stablehlo_py.transforms.kernels.views import is_piece, is_view
+from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
 KERNEL_ROWS = "kernel.rows"  # in a row program: how many leading dimensions make a row

@@ -11,7 +11,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
-from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
+from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL
 
 REUSE = "kernel.reuse"  # pairs of numbers of buffers: one that is read, and one that is written and may be the same
 _SHAPES = ("memref.collapse_shape", "memref.expand_shape")

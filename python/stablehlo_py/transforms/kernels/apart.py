@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
-from stablehlo_py.transforms.grouping import (
+from stablehlo_py.transforms.kernels.grouping import (
     ALIASES,
     LONGEST_ROW,
     MOST_OPS,

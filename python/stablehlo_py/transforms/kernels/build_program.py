@@ -39,8 +39,8 @@ from stablehlo_py.runtime.program import (
     View,
     While,
 )
-from stablehlo_py.transforms.grouping import ALIASES
-from stablehlo_py.transforms.memory_pieces import Piece
+from stablehlo_py.transforms.kernels.grouping import ALIASES
+from stablehlo_py.transforms.kernels.memory_pieces import Piece
 
 _MOST_DIMENSIONS = 64  # of an array of NumPy 2
 

@@ -15,9 +15,9 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import DotDims, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.hlo_pack_invariants import is_unpacking
-from stablehlo_py.transforms.lower_groups import Values, _Group, _Runs
-from stablehlo_py.transforms.views import element, is_view, trace
+from stablehlo_py.transforms.kernels.lower_groups import Values, _Group, _Runs
+from stablehlo_py.transforms.kernels.views import element, is_view, trace
+from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 
 DOT = "stablehlo.dot_general"
 LEAST_FREE = 9  # rows and columns: products of fewer read one operand once, and their sums never stay in registers

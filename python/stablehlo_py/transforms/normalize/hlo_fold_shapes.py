@@ -18,8 +18,8 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.constants import elements
 from stablehlo_py.reference.interpreter import interpret
-from stablehlo_py.transforms.hlo_inline import find_main
-from stablehlo_py.transforms.shape_operands import is_dynamic, shape_slice
+from stablehlo_py.transforms.normalize.hlo_inline import find_main
+from stablehlo_py.transforms.normalize.shape_operands import is_dynamic, shape_slice
 
 MAX_SIZE = 64  # shapes are short; what is longer is data
 _STAYS = {"stablehlo.constant", "stablehlo.custom_call", "stablehlo.rng", "stablehlo.rng_bit_generator"}

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import bufferization, func, ir
-from stablehlo_py.transforms.hlo_form_kernels import INPLACE, KERNEL
-from stablehlo_py.transforms.hlo_to_linalg import CUSTOM_CALL
+from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL
+from stablehlo_py.transforms.kernels.hlo_to_linalg import CUSTOM_CALL
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs

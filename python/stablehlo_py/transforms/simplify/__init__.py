@@ -1,0 +1,1 @@
+"""Exact rewrites of StableHLO: folded, hoisted, put in a cheaper form."""
