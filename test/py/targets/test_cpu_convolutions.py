@@ -50,6 +50,13 @@ CASES = {
         {"dimension_numbers": FIRST, "lhs_dilation": (2, 2)},
     ),
     "transposed, few": ((1, 4, 9, 64), (3, 3, 64, 48), {"dimension_numbers": LAST, "lhs_dilation": (3, 2)}),
+    # two loops over taps that would be one, were their numbers the same in each phase
+    "transposed, even": ((1, 9, 11, 16), (2, 4, 16, 20), {"dimension_numbers": LAST, "lhs_dilation": (2, 2)}),
+    "transposed, lanes apart": (
+        (3, 2, 9, 8),
+        (2, 4, 4, 14),
+        {"dimension_numbers": ("NCHW", "IOHW", "NCHW"), "lhs_dilation": (1, 2), "rhs_dilation": (2, 1)},
+    ),
     "one tap": ((2, 30, 9, 11), (20, 30, 1, 1), {"dimension_numbers": FIRST, "window_strides": (2, 1)}),
     "line": ((2, 30, 50), (20, 30, 5), {"dimension_numbers": ("NCH", "OIH", "NCH")}),
     "volume": ((1, 5, 9, 11, 8), (3, 3, 2, 8, 20), {"dimension_numbers": ("NDHWC", "DHWIO", "NDHWC")}),
@@ -223,3 +230,38 @@ def test_a_kernel_larger_than_the_caches_is_packed_once() -> None:
         plan = plan_of(Geometry(loops, axes, 0), cpu, 4, padded=True)
         assert plan is not None
         assert (plan.split.counts["lanes"], plan.split.counts["o0"]) == (plan.split.steps, 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_of_any_kind(seed: int) -> None:
+    """Orders of dimensions, groups, strides, dilations and padding drawn at random, in one to three dimensions."""
+    draw = np.random.default_rng(seed)
+
+    def some(choices: list[int], count: int) -> list[int]:
+        return [int(n) for n in draw.choice(choices, count)]
+
+    def order(letters: str) -> str:
+        return "".join(letters[n] for n in draw.permutation(len(letters)))
+
+    rank = int(draw.integers(1, 4))
+    spatial, (groups,) = "DHW"[-rank:], some([1, 1, 1, 2, 3], 1)
+    features, results = some([1, 2, 3, 4, 8, 16, 20], 1)[0], some([1, 2, 3, 4, 8, 12, 24], 1)[0]
+    image = {
+        "N": int(draw.integers(1, 4)),
+        "C": features * groups,
+        **dict(zip(spatial, some(list(range(1, 15)), rank))),
+    }
+    kernel = {"O": results * groups, "I": features, **dict(zip(spatial, some(list(range(1, 6)), rank), strict=True))}
+    orders = (order("NC" + spatial), order("OI" + spatial), order("NC" + spatial))
+    options = {
+        "dimension_numbers": orders,
+        "feature_group_count": groups,
+        "window_strides": some([1, 1, 1, 2, 3], rank),
+        "lhs_dilation": some([1, 1, 2, 3], rank),
+        "rhs_dilation": some([1, 1, 2, 3], rank),
+        "padding": [tuple(some([0, 1, 2, 3], 2)) for _ in range(rank)],
+    }
+    x, w = numbers([image[c] for c in orders[0]]), numbers([kernel[c] for c in orders[1]], seed=1)
+    function = convolution(options)
+    found = stablehlo_py.compile(jax.jit(function).lower(x, w).as_text())(x, w)
+    same(found, [np.asarray(jax.jit(function)(x, w))], rtol=1e-5)

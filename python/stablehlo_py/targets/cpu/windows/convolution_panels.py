@@ -49,7 +49,7 @@ class KernelPanels:
         self.vectors = Vectors(self.element, tile.lanes)
         self.stored = Vectors(ir.MemRefType(kernel.type).element_type, tile.lanes)
         self.row = tile.vectors * tile.lanes
-        self.loops = merged([replace(loop, x=0) for loop in summed], counts)
+        self.summed = [replace(loop, x=0) for loop in summed]
         self.between = between
         self.depth = math.prod(loop.extent for loop in summed)
         self.size = self.depth * self.row
@@ -58,6 +58,11 @@ class KernelPanels:
             fit = most_bytes // (self.size * form.bytes)
             self.together = max(1, min(panels, -(-TOGETHER_BYTES // (self.row * form.bytes)), fit))
         self.buffer = nest.scratch([self.together * self.size], self.element)
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops over the sums. Those whose extent a phase decides are known as such when it begins, not before."""
+        return merged(self.summed, self.counts)
 
     def pack(self, first: Callable[[Index], Index], count: Index) -> None:
         """Pack `count` panels; first: where the lanes of each begin in the kernel, for the first step of the sums."""
@@ -104,8 +109,8 @@ class KernelPanels:
     def _row(self, place: Index, target: Index) -> None:
         tile, form = self.tile, self.form
         first, to = Address.of(self.kernel, [place]), Address.of(self.buffer, [target])
-        if tile.lane.w == 1 and self.loops:
-            first.prefetch(self.loops[-1].w * AHEAD * first.size)
+        if tile.lane.w == 1 and self.summed:
+            first.prefetch(self.summed[-1].w * AHEAD * first.size)
         for v, offset in enumerate(tile.lane_offsets):
             if form.group > 1:
                 rows = [first.moved(offset + n * self.between).load(self.stored.type) for n in range(form.group)]
