@@ -249,7 +249,7 @@ def test_of_any_kind(seed: int) -> None:
     image = {
         "N": int(draw.integers(1, 4)),
         "C": features * groups,
-        **dict(zip(spatial, some(list(range(1, 15)), rank))),
+        **dict(zip(spatial, some(list(range(1, 15)), rank), strict=True)),
     }
     kernel = {"O": results * groups, "I": features, **dict(zip(spatial, some(list(range(1, 6)), rank), strict=True))}
     orders = (order("NC" + spatial), order("OI" + spatial), order("NC" + spatial))
