@@ -22,6 +22,7 @@ STEP_PLACES = 4  # places of the first axis in a step for which nothing is packe
 STEP_ROWS = 128  # places in the result that a step should have for what it packs and pads
 TILES_TRIED = 12  # the best by their sums alone, with all ways to make steps of them
 LANE_PARTS = (1, 2, 4, STEPS)
+UNROLLED = 4  # steps of an innermost sum that are written out
 LEAST_BLOCK = 96  # steps of a sum beside which loading and storing a tile is cheap
 LINE = 64  # bytes of a cache line
 LATENCY = 8  # multiplications in flight that keep two units busy, which take four cycles
@@ -131,7 +132,8 @@ def plan_of(
         for rows in _rows([loop for loop in loops if loop.name != lane.name] or [ones]):
             if any(row.w for row in rows) and (lane.w not in (0, 1) or (converted and lane.w)):
                 continue  # a packed kernel is the same for all rows of a tile
-            tiles += _tiles(lane, rows, cpu, element_bytes, math.prod(_shortest(geometry, row) for row in rows))
+            shortest = math.prod(_shortest(geometry, row) for row in rows)
+            tiles += _tiles(lane, rows, cpu, element_bytes, shortest, shared=_taps_share(geometry, lane, rows[-1]))
     tiles.sort(key=lambda tile: _sums(geometry, loops, tile, _whole(loops, tile), cpu))
     plans = [
         Plan(tile, split_of(geometry, loops, tile, parts))
@@ -148,6 +150,25 @@ def parallel_loops(geometry: Geometry) -> list[Loop]:
     return [loop for loop in (*loops, geometry.loops["f"]) if loop.extent > 1]
 
 
+def summed_loops(geometry: Geometry, lane: Loop) -> list[Loop]:
+    """The loops over taps and features, outermost first: those of phases always, others where they have steps."""
+    taps = [Loop(f"t{n}", a.taps, a.spread * a.x, a.w, 0) for n, a in enumerate(geometry.axes)]
+    phased = {f"t{n}" for n, a in enumerate(geometry.axes) if a.phases}
+    summed = [loop for loop in (*taps, geometry.loops["i"]) if loop.extent > 1 or loop.name in phased]
+    if lane.w not in (0, 1) and not phased:
+        # in the order of the kernel in memory, so that packing it is a transposition
+        summed.sort(key=lambda loop: -abs(loop.w))
+    return summed
+
+
+def _taps_share(geometry: Geometry, lane: Loop, row: Loop) -> bool:
+    """Whether a row reads at one tap what the next row reads at the tap before, and the taps are written out."""
+    loops = summed_loops(geometry, lane)
+    if not loops or lane.x or any(axis.phases for axis in geometry.axes):
+        return False
+    return loops[-1].extent <= UNROLLED and loops[-1].x == row.x != 0
+
+
 def _shortest(geometry: Geometry, loop: Loop) -> int:
     """The steps that a loop has in every phase."""
     axis = geometry.axes[int(loop.name[1:])] if loop.name[0] == "o" and loop.name != "one" else None
@@ -162,7 +183,10 @@ def _rows(loops: list[Loop]) -> Iterator[tuple[Loop, ...]]:
         yield places[n:]
 
 
-def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, shortest: int) -> Iterator[Tile]:
+def _tiles(
+    lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, shortest: int, *, shared: bool
+) -> Iterator[Tile]:
+    """The tiles whose registers suffice. shared: LLVM keeps what the rows read from one step of the sums to the next."""
     turned, row = lane.o != 1, rows_of[-1]
     if turned and not row.o:
         return
@@ -178,7 +202,7 @@ def _tiles(lane: Loop, rows_of: tuple[Loop, ...], cpu: Cpu, element_bytes: int, 
     heights = [r for r in (8, 4, 2) if r <= min(shortest, most, lanes)] if turned else even
     for rows, vectors in itertools.product(heights, range(1, 5)):
         columns = vectors if lane.w and not lane.x else 1
-        if vectors > whole or rows * vectors + columns + 1 > cpu.registers:
+        if vectors > whole or rows * vectors + columns + (rows if shared else 1) > cpu.registers:
             continue
         used = min(lanes, lane.extent)
         offsets = tuple(min(v * lanes, lane.extent - used) for v in range(vectors))

@@ -13,7 +13,7 @@ Extents that are no multiple of a part end with a part that overlaps the one bef
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
@@ -28,14 +28,22 @@ from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, Form, form_of, multiply_add, widened
 from stablehlo_py.targets.cpu.windows.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.windows.convolution_panels import KernelPanels
-from stablehlo_py.targets.cpu.windows.convolution_plan import Split, Tile, in_blocks, merged, parallel_loops, plan_of
+from stablehlo_py.targets.cpu.windows.convolution_plan import (
+    UNROLLED,
+    Split,
+    Tile,
+    in_blocks,
+    merged,
+    parallel_loops,
+    plan_of,
+    summed_loops,
+)
 from stablehlo_py.targets.cpu.windows.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.windows.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
 CONVERTED = ("bf16", "f16", "i8", "ui8")  # elements of the image that its copy holds in another form
-UNROLLED = 4  # steps of an innermost sum that are written out
 Index = int | ir.Value
 Places = tuple[Index, Index, Index, Index]  # in the image, in the kernel, in the result, in the sums that are kept
 
@@ -126,12 +134,8 @@ class _Emitter:
         self.counts: dict[str, Index] = {}  # steps of the loops in this phase, where that is not all of their extent
         uneven = {f"o{n}" for n, a in enumerate(self.of.axes) if a.phases and not a.phases.are_even}
         self.rows = RowPlaces(self.tile, split, self.counts, uneven)
-        taps = [Loop(f"t{n}", a.taps, a.spread * a.x, a.w, 0) for n, a in enumerate(self.of.axes)]
-        phased = {f"t{n}" for n, a in enumerate(self.of.axes) if a.phases}
-        self.summed = [loop for loop in (*taps, self.of.loops["i"]) if loop.extent > 1 or loop.name in phased]
-        if self.tile.lane.w not in (0, 1) and not phased:
-            # in the order of the kernel in memory, so that packing it is a transposition
-            self.summed.sort(key=lambda loop: -abs(loop.w))
+        self.summed = summed_loops(self.of, self.tile.lane)
+        phased = any(axis.phases for axis in self.of.axes)
         self.panels: KernelPanels | None = None
         self.panel: Index = 0  # which of those packed together
         self.blocks: list[Loop] = []
@@ -167,7 +171,7 @@ class _Emitter:
         tiles *= -(-self.rows.extent // tile.rows)
         return tile.lane.w != 1 or (tiles >= PANEL_REUSE and tile.row.w == 0)
 
-    def _adds_in_blocks(self, phased: Collection[str]) -> bool:
+    def _adds_in_blocks(self, phased: bool) -> bool:
         """Whether the sums of all tiles of a panel may be kept while a part of it after the other is added to them."""
         return not phased and not self.form.offsets and self.tile.used == self.tile.lanes
 
