@@ -52,7 +52,7 @@ def machine(threads: int) -> dict[str, str]:
     if "avx2" in has and "avx512f" not in has:
         vectors.append("no avx512")
     packages = [f"stablehlo_py {_own_version()}"]
-    packages += [f"{name} {version(name)}" for name in ("jax", "jaxlib", "llvmlite", "numpy")]
+    packages += [f"{name} {version(name)}" for name in ("jax", "jaxlib", "torch-mlir", "llvmlite", "numpy")]
     return {
         "CPU": f"{cpu} in LLVM's names, {', '.join(vectors) or 'no vector extension that we look for'}",
         "cores": f"{threads} used by each side, of {os.cpu_count()}",

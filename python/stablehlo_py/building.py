@@ -22,7 +22,7 @@ from stablehlo_py.runtime.dynamic import Shapes
 from stablehlo_py.runtime.executable import Signature
 from stablehlo_py.runtime.parts import thread_count
 from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
-from stablehlo_py.targets.cpu.code import codegen
+from stablehlo_py.targets.cpu.code import codegen, kernel_text
 from stablehlo_py.targets.cpu.code.objects import Objects
 from stablehlo_py.targets.cpu.features import FEATURES
 from stablehlo_py.targets.machine_code import CodegenOptions
@@ -167,7 +167,7 @@ def _make(function: ir.Operation, rest: pipeline.Pipeline, objects: Objects, mak
     kernel = _lower(function, rest, making.codegen)
     info = _info(kernel.function)
     keep = None if store is None else lambda made: store.put("kernel", key, pack([info.to_bytes(), made]))
-    objects.add(codegen.llvm_ir_of(kernel.function), keep)
+    objects.add(kernel_text.llvm_ir_of(kernel.function), keep)
     return info
 
 
@@ -193,7 +193,7 @@ def _stored_kernel(store: Cache, key: str) -> tuple[KernelInfo, bytes] | None:
 
 def _info(function: ir.Operation) -> KernelInfo:
     scratch = tuple(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))
-    reuse = tuple(reuse_pairs(function)) if codegen.may_share_memory(function) else ()
+    reuse = tuple(reuse_pairs(function)) if kernel_text.may_share_memory(function) else ()
     return KernelInfo(
         scratch, tuple(inplace_pairs(function)), reuse, extent=_number(function, EXTENT), work=_number(function, WORK)
     )
@@ -242,7 +242,7 @@ def stage_text(
         lowered = {
             kernel.name: kernel for kernel in (_lower(function, rest, options) for function in _parts(module)[1])
         }
-        texts = {kernel.name: codegen.llvm_ir_of(lowered[kernel.name].function) for kernel in program.kernels}
+        texts = {kernel.name: kernel_text.llvm_ir_of(lowered[kernel.name].function) for kernel in program.kernels}
     if stage == "asm":
         texts = {name: codegen.make_assembly(text, options) for name, text in texts.items()}
     mark = "#" if stage == "asm" else ";"

@@ -1,4 +1,5 @@
 """The cache on disk: compiled programs by their source, kernels by their StableHLO, each under the hash of what made it.
+Beside them lie LLVM's names for this machine.
 
 An entry is a file that starts with a magic and the checksum of the rest. It is written beside its place and moved there,
 so a reader sees all of it or nothing. Whatever is wrong with an entry, it is a miss; the cache is never the reason why
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
 import struct
 import sys
@@ -18,10 +18,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from stablehlo_py.installed import installed
 from stablehlo_py.records import record
 
 MAGIC = b"SHLOCACHE1"
-KINDS = ("program", "kernel")
+KINDS = ("program", "kernel", "machine")
 LARGEST = 1 << 30  # bytes that the folder may hold
 KEPT = 0.75  # of the bound, after old entries are removed
 _HEAD = len(MAGIC) + 32
@@ -161,23 +162,11 @@ def key_of(*parts: str | bytes) -> str:
 @functools.cache
 def fingerprint() -> str:
     """What the bits of a compiled program depend on beside its source: versions, and the files of this package."""
-    parts = [_version(name) for name in ("torch_mlir", "llvmlite", "numpy")]
+    parts = [installed(name) for name in ("torch_mlir", "llvmlite", "numpy")]
     root = Path(__file__).parent
     for folder in (root, root.parent.parent / "pipelines"):
         parts += sorted(_files(str(folder), len(str(folder))))
     return "\n".join(parts)
-
-
-def _version(package: str) -> str:
-    """A package with its version, by the folder that its installer left beside it."""
-    spec = importlib.util.find_spec(package)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    found = [info.name for place in places for info in Path(place).parent.glob(f"{package}-*.dist-info")]
-    if len(found) == 1:
-        return found[0]
-    from importlib.metadata import version  # 20 ms where nobody else has imported it
-
-    return f"{package} {version(package.replace('_', '-'))}"
 
 
 def _files(folder: str, root: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from stablehlo_py.records import field, record
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
 from stablehlo_py.runtime.program import Program
-from stablehlo_py.targets.cpus import missing
+from stablehlo_py.targets.cpus import host, missing, processor, tell_host
 from stablehlo_py.targets.machine_code import Code, CodegenOptions
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def compile(
         raise BadOption(f"cache is {cache!r}", hint="give True, False, or stablehlo_py.cache.Cache(folder)")
     store = None if not cache else cache if isinstance(cache, Cache) else Cache()
     clock = _Clock()
+    if store:
+        _know_host(store)
     key = _program_key(source, target, options) if store else ""
     parts = _stored(store, key) if store and key else None
     if parts is not None:
@@ -193,6 +195,18 @@ def _program_key(source: Any, target: str, options: Options) -> str:  # Any: as 
     elif isinstance(artifact := getattr(source, "mlir_module_serialized", None), bytes):
         data = artifact + repr(getattr(source, "platforms", ())).encode()  # a jax.export.Exported, for one of these
     return key_of("program", target, repr(options.codegen.resolved()), data) if data is not None else ""
+
+
+def _know_host(store: Cache) -> None:
+    """Let LLVM's names of this machine be those that the cache has for its processor, or keep them there."""
+    if host.cache_info().currsize or not (said := processor()):
+        return
+    key = key_of("machine", said)
+    names = (store.get("machine", key) or b"").decode().split("\n")
+    if len(names) == 2:
+        tell_host(*names)
+    else:
+        store.put("machine", key, "\n".join(host()).encode())
 
 
 def _stored(store: Cache, key: str) -> tuple[Program, list[bytes]] | None:

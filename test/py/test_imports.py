@@ -44,9 +44,9 @@ def ours(modules: set[str]) -> set[str]:
 
 def test_a_program_from_the_cache_needs_no_compiler(compiled):
     _, warm = compiled
-    assert not {name for name in warm if name.startswith("torch_mlir")}
+    assert not {name for name in warm if name.startswith(("torch_mlir", "llvmlite"))}
     assert not {"stablehlo_py.building", "stablehlo_py.mlir", "stablehlo_py.transforms", "stablehlo_py.ops"} & warm
-    assert len(ours(warm)) <= 28
+    assert len(ours(warm)) <= 31
 
 
 def test_a_program_from_the_cache_imports_nothing_for_other_programs(compiled):
@@ -58,8 +58,8 @@ def test_a_program_from_the_cache_imports_nothing_for_other_programs(compiled):
 def test_the_first_program_imports_no_more_than_it_did(compiled):
     """Nor the libraries of custom calls, which take longer than all else together."""
     first, _ = compiled
-    assert not {"scipy", "stablehlo_py.custom_calls.lapack"} & first
+    assert not {"llvmlite", "scipy", "stablehlo_py.custom_calls.lapack"} & first
     assert not {f"stablehlo_py.ops.{name}" for name in ("batch_norm", "random", "scatter", "sort", "window")} & first
     assert not {f"stablehlo_py.ops.evaluate.{name}" for name in ("convolution", "fft", "linalg", "sort")} & first
     assert "stablehlo_py.targets.cpu.sorting" not in first
-    assert len(ours(first)) <= 207  # seven of them are folders
+    assert len(ours(first)) <= 210  # seven of them are folders

@@ -6,10 +6,9 @@ import functools
 import re
 import sys
 
-import llvmlite.binding as llvm
-
 from stablehlo_py.core.options import did_you_mean
 from stablehlo_py.errors import BadOption
+from stablehlo_py.targets import code_generator
 
 # What processors have beside x86-64's base, as LLVM's X86.td has it: as far as passes here ask about it, or LLVM chooses
 # it by itself. By the levels of the x86-64 psABI and LLVM's names; one that is not listed is taken for a plain x86-64.
@@ -38,8 +37,38 @@ _KNOWN = {name: level for level, names in _LEVELS.items() for name in names}
 @functools.cache
 def host() -> tuple[str, str]:
     """(cpu, features) of this machine in LLVM's spelling."""
+    if _known:
+        return _known[0]
+    if code_generator.is_here():
+        return code_generator.host()
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+_known: list[tuple[str, str]] = []  # what `host` has been told
+
+
+def tell_host(cpu: str, features: str) -> None:
+    """Let `host` be what another process has found on this processor; LLVM, which knows, takes 20 ms to load."""
+    _known.append((cpu, features))
+
+
+# What the kernel says of a processor that LLVM's names follow from, on x86 and on Arm.
+_TRAITS = re.compile(
+    r"^(vendor_id|cpu family|model|model name|stepping|flags|CPU [a-z]+|Features)\s*:.*$", re.MULTILINE
+)
+
+
+def processor() -> str:
+    """What the kernel says of the first processor; empty where it says nothing."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            first = file.read(1 << 14).partition("\n\n")[0]
+    except OSError:
+        return ""
+    return "\n".join(match[0] for match in _TRAITS.finditer(first))
 
 
 def resolved(cpu: str, features: str) -> tuple[str, str]:

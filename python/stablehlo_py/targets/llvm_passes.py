@@ -7,12 +7,16 @@ target machine, so the calls that take all the time go around it.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
+
+from stablehlo_py.targets.cpus import host
+from stablehlo_py.targets.llvm_literals import fix_literals
 
 
 def _unlocked(name: str) -> Callable[..., Any]:  # Any: as ctypes has it
@@ -73,3 +77,73 @@ def emit(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> Buffer:
         if not pointer:
             raise RuntimeError(str(problem))
     return Buffer(pointer)
+
+
+class Optimizer:
+    """LLVM's passes and code generation for one kernel at a time.
+
+    What it needs for a kernel is made by `begin`, under llvmlite's lock, and `run` goes around that lock: a context, a module
+    and a target machine of its own are all that LLVM asks for.
+    """
+
+    _module: llvm.ModuleRef | None = None
+    _builder: llvm.PassBuilder | None = None
+    _manager: ModulePassManager | None = None
+    _buffer: Buffer | None = None
+
+    def __init__(self, cpu: str, features: str, speed: int, level: int, passes: tuple[str, ...] | None) -> None:
+        """speed: LLVM's level of optimisation; level: that of code generation. passes: None for the whole pipeline."""
+        initialize()
+        if (cpu, features) == host():  # in the words of llvmlite's LLVM, which may know fewer
+            cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self._machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small", jit=False
+        )
+        layout = str(self._machine.target_data)
+        self._target = f'target datalayout = "{layout}"\ntarget triple = "{llvm.get_default_triple()}"\n'
+        self._speed, self._passes = speed, passes
+
+    def begin(self, text: str) -> None:
+        """Take the LLVM IR of a kernel."""
+        # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
+        self._text, self._context = self._target + fix_literals(text), llvm.create_context()
+        if self._passes == ():
+            return
+        # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
+        tuning = llvm.create_pipeline_tuning_options(speed_level=self._speed)
+        tuning.loop_unrolling = tuning.slp_vectorization = False
+        self._builder = llvm.create_pass_builder(self._machine, tuning)
+        self._manager = pass_manager(self._builder, self._passes or ())
+
+    def run(self) -> None:
+        """Read the text, optimise and make the object."""
+        self._buffer = emit(self._machine, self._optimized())
+
+    def object(self) -> bytes:
+        """The relocatable object."""
+        assert self._buffer is not None
+        return self._buffer.data
+
+    def assembly(self) -> str:
+        """The assembly of the same code."""
+        return self._machine.emit_assembly(self._optimized())
+
+    def _optimized(self) -> llvm.ModuleRef:
+        self._module = parse(self._text, self._context)
+        if self._builder is not None:
+            assert self._manager is not None
+            run_passes(self._manager, self._module, self._builder)
+        return self._module
+
+    def end(self) -> None:
+        """Free the module now: were it part of a cycle, its context could go before it."""
+        if self._module is not None:
+            self._module.close()
+        self._module = self._builder = self._manager = self._buffer = None
+
+
+@functools.cache
+def initialize() -> None:
+    """Make llvmlite's LLVM ready for this computer."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()

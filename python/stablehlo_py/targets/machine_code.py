@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
+from collections.abc import Sequence
 
-import llvmlite.binding as llvm
-
-from stablehlo_py.errors import BadOption
+from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpus import resolved
+from stablehlo_py.targets.elf import Image, NotUnderstoodError, is_understood
 
 ENTRY = "kernel_entry"
 
@@ -36,12 +35,43 @@ class CodegenOptions:
         return CodegenOptions(*resolved(self.cpu, self.features), self.speed)
 
 
+class Code:
+    """Loaded objects; their addresses hold as long as this lives."""
+
+    def __init__(self, objects: Sequence[bytes]) -> None:
+        self._owner: object
+        self.addresses: list[int]
+        if all(is_understood(data) for data in objects):
+            try:
+                image = Image(objects, ENTRY, _function)
+                self._owner, self.addresses = image, image.addresses
+                return
+            except NotUnderstoodError:
+                pass  # what only LLVM's linker knows
+        from stablehlo_py.targets.llvm_linker import link  # llvmlite's import takes longer than all the rest
+
+        self._owner = trackers = [link(data, ENTRY) for data in objects]
+        self.addresses = [tracker[ENTRY] for tracker in trackers]
+
+
+def _function(name: str) -> int:
+    """The address of a function of the process, as kernels call them by name."""
+    try:
+        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        raise CompileError(f"a kernel calls {name}, which no library of this process has") from None
+
+
 @functools.cache
-def initialize() -> None:
-    """Make LLVM ready for this computer."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    # kernels call libm by name; the names are looked up in the process, where Python need not have them
+def _process() -> ctypes.CDLL:
+    """What the process has loaded, and libm, whose functions kernels call and which Python need not have loaded."""
+    load_libm()
+    return ctypes.CDLL(None)
+
+
+@functools.cache
+def load_libm() -> None:
+    """Make libm's functions known to the process."""
     try:
         ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
     except OSError:
@@ -50,36 +80,3 @@ def initialize() -> None:
         name = find_library("m")
         if name:
             ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-
-
-class Code:
-    """Loaded objects; their addresses hold as long as this lives."""
-
-    def __init__(self, objects: list[bytes]) -> None:
-        linker = _linker()
-        self._trackers = [linker.link(data) for data in objects]
-        self.addresses = [tracker[ENTRY] for tracker in self._trackers]
-
-
-class _Linker:
-    """The one JIT of the process; llvmlite's objects are not safe to use from several threads."""
-
-    def __init__(self) -> None:
-        initialize()
-        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        # JITLink keeps the sections of an object together. The older linker maps each by itself, and where a process holds
-        # large mappings it finds its constants beyond the 2 GiB that an address in the code can span, and aborts.
-        self._jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
-        self._lock = threading.Lock()
-        self._count = 0
-
-    def link(self, data: bytes) -> llvm.ResourceTracker:
-        with self._lock:
-            self._count += 1
-            library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(ENTRY).add_current_process()
-            return library.link(self._jit, f"kernel{self._count}")
-
-
-@functools.cache
-def _linker() -> _Linker:
-    return _Linker()

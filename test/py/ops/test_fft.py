@@ -9,8 +9,8 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.core.types import TensorType, element_type_of
 from stablehlo_py.ops.fft import roots
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.machine_code import CodegenOptions
 
 
 def check(kind: str, shape: tuple[int, ...], lengths: tuple[int, ...], double: bool, cpu: str = "") -> None:

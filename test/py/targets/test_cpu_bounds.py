@@ -11,7 +11,7 @@ CODE = """
 import numpy as np
 import stablehlo_py
 from stablehlo_py.compiler import Options
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
+from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
 
 LOOP = '''
@@ -61,7 +61,7 @@ PRODUCTS = """
 import numpy as np
 import stablehlo_py
 from stablehlo_py.compiler import Options
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
+from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
 
 PRODUCT = '''

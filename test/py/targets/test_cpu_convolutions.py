@@ -19,10 +19,10 @@ from ops.agree import numbers, same, with_jax
 import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.windows.convolution_plan import in_blocks, plan_of
 from stablehlo_py.targets.cpu.windows.convolutions import Axis, Geometry, Loop
+from stablehlo_py.targets.machine_code import CodegenOptions
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 
@@ -140,7 +140,7 @@ import json, sys
 import numpy as np
 import stablehlo_py
 from stablehlo_py.compiler import Options
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
+from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
 
 rng = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.errors import BadOption, WrongMachine
 from stablehlo_py.targets import cpus
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host, resolved
+from stablehlo_py.targets.machine_code import CodegenOptions
 
 PROGRAM = """
 func.func @main(%x: tensor<33x70xf32>, %y: tensor<70x65xf32>) -> (tensor<33x65xf32>, tensor<70x33xf32>) {

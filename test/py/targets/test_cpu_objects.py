@@ -79,7 +79,7 @@ def test_errors_come_where_the_objects_are_asked_for(monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("no code")
 
-    monkeypatch.setattr(codegen, "emit", fail)
+    monkeypatch.setattr(codegen.Making, "object", fail)
     with Objects(OPTIONS, 2, 2) as objects:
         objects.add(kernel(1))
         objects.add(kernel(2))

@@ -8,7 +8,7 @@ import pytest
 from stablehlo_py import Options, compile
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
-from stablehlo_py.targets.cpu.code.codegen import VECTORISED
+from stablehlo_py.targets.cpu.code.kernel_text import VECTORISED
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 ELEMENTWISE = """

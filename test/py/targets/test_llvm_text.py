@@ -12,7 +12,8 @@ from llvmlite import binding
 from stablehlo_py import mlir
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir, llvm
-from stablehlo_py.targets.llvm_text import check_translatable, fix_literals, to_llvm_ir
+from stablehlo_py.targets.llvm_literals import fix_literals
+from stablehlo_py.targets.llvm_text import check_translatable, to_llvm_ir
 
 WIDTHS = {"half": ("f16", 16), "bfloat": ("bf16", 16), "float": ("f32", 32), "double": ("f64", 64)}
 RNG = np.random.default_rng(7)
@@ -49,7 +50,7 @@ def test_random_bits_survive(llvm_type: str) -> None:
     spelled = ", ".join(f"0x{int(x):0{width // 4}X}" for x in bits)
     source = f"llvm.mlir.global constant @g(dense<[{spelled}]> : tensor<{len(bits)}x{name}>) : !llvm.array<{len(bits)} x {name}>"
     with mlir.new_context(), ir.Location.unknown():
-        text = to_llvm_ir(ir.Module.parse(source).operation)
+        text = fix_literals(to_llvm_ir(ir.Module.parse(source).operation))
     assert data_of(text, width) == [int(x) for x in bits]
 
 
@@ -79,7 +80,7 @@ def test_every_place_of_an_operand_is_read_again() -> None:
     with mlir.new_context(), ir.Location.unknown():
         module = ir.Module.parse(FUNCTION)
         raw = llvm.translate_module_to_llvmir(module.operation)
-        text = to_llvm_ir(module.operation)
+        text = fix_literals(to_llvm_ir(module.operation))
     with pytest.raises(RuntimeError):
         binding.parse_assembly(raw)
     binding.parse_assembly(text).verify()

@@ -16,9 +16,9 @@ from transforms.math_truth import FUNCTIONS, Function, errors, samples, truth_of
 import stablehlo_py
 from stablehlo_py import Options
 from stablehlo_py.mlir import ir, new_context
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.vectors import expand_math
+from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.transforms.math_expansions import CALLS, OPS
 from stablehlo_py.transforms.math_expansions.quarter_turns import two_over_pi
 

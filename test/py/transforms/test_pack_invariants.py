@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py.targets.cpu.code.codegen import CodegenOptions
+from stablehlo_py.targets.machine_code import CodegenOptions
 
 STEPS = 18  # more than are unrolled
 

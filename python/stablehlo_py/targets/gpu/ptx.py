@@ -15,6 +15,7 @@ import llvmlite.binding as binding
 from stablehlo_py.errors import CompileError, UnsupportedOp
 from stablehlo_py.machine.gpu import GpuChip
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.llvm_literals import fix_literals
 from stablehlo_py.targets.llvm_passes import pass_manager, run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 
@@ -26,7 +27,7 @@ def module_to_ptx(gpu_module: ir.Operation, chip: GpuChip) -> str:
     alone = ir.Module.create(loc=gpu_module.location)
     for view in gpu_module.regions[0].blocks[0].operations:
         alone.body.append(view.operation.clone())
-    return llvm_to_ptx(to_llvm_ir(alone.operation), chip)
+    return llvm_to_ptx(fix_literals(to_llvm_ir(alone.operation)), chip)
 
 
 def llvm_to_ptx(text: str, chip: GpuChip) -> str:
