@@ -6,11 +6,14 @@ is said, not multiplied.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from stablehlo_py.analysis.cost import program_cost
 from stablehlo_py.core import pipeline
+from stablehlo_py.core.collect import operations_where
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import view
@@ -18,10 +21,12 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops.cost import Cost, cost_of
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernels.apart import Apart
+from stablehlo_py.transforms.kernels.grouping import LOOP
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL, HloFormKernels
 
 FORM = HloFormKernels.name
 MOST_LINES = 6  # source lines shown of a file
+_FRAME = ("func.func", "func.return", "stablehlo.return")
 _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.reshape"})
 
 
@@ -85,6 +90,8 @@ def report(module: ir.Operation) -> Report:
     """The report of a program on StableHLO; the module is consumed."""
     plan = pipeline.load("cpu")
     pipeline.run(plan, module, stop_after="simplify")
+    before = list(itertools.takewhile(lambda step: step.name != FORM, plan.after("simplify").steps))
+    pipeline.run(before, module)
     step = next(step for step in plan.steps if step.name == FORM)
     former = HloFormKernels.from_options(step.options)
     assert isinstance(former, HloFormKernels)
@@ -118,7 +125,11 @@ def _count(block: ir.Block, kernels: dict[str, Kernel], stays: Counter[str], *, 
 def _kernel(function: ir.Operation) -> Kernel:
     block = function.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
-    cost = sum((cost_of(view(op)) for op in ops), Cost())
+    if ir.StringAttr(function.attributes[KERNEL]).value == LOOP:
+        cost = program_cost(function).total  # of a loop of unknown length, one step
+        ops = operations_where(function, lambda op: op.name not in _FRAME)
+    else:
+        cost = sum((cost_of(view(op)) for op in ops), Cost())
     counted = Counter(_short(op.name) for op in ops if op.name not in _FREE) or Counter(_short(op.name) for op in ops)
     return Kernel(
         _symbol(function),

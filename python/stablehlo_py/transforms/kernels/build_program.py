@@ -172,8 +172,7 @@ class _Builder:
             if value in made_here:
                 scope.wanted.setdefault(value, target)
         for op in reversed(operations):
-            if op.name == "stablehlo.while":
-                self.pass_wishes_back(op, scope, made_here)
+            self.pass_wishes_back(op, scope, made_here)
         for op in operations:
             self.op(op, scope)
         self.deliver(outputs, targets, scope)
@@ -246,9 +245,14 @@ class _Builder:
         return uses
 
     def pass_wishes_back(self, op: ir.Operation, scope: _Scope, made_here: set[ir.Value]) -> None:
-        """What a while is to leave in a buffer had best start there."""
-        for result, init in zip(op.results, op.operands, strict=True):
-            start = self.root(init)
+        """What a while or a kernel that updates in place is to leave in a buffer had best start there."""
+        pairs: list[tuple[int, int]] = []
+        if op.name == "stablehlo.while":
+            pairs = [(i, i) for i in range(len(op.operands))]
+        elif op.name == "func.call":
+            pairs = list(self.infos[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].in_place)
+        for operand, number in pairs:
+            result, start = op.results[number], self.root(op.operands[operand])
             if result in scope.wanted and start in made_here and scope.left[start] == 1:
                 scope.wanted.setdefault(start, scope.wanted[result])
 

@@ -23,6 +23,7 @@ from stablehlo_py.transforms.kernels.views import Dims, element, is_piece, is_vi
 from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 
 STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
+LOOP = "loop"  # made by `hlo-loop-kernels`, before anything is grouped
 
 # Ops that the program itself does, between kernels.
 CONTROL = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.custom_call", "func.call"})

@@ -19,7 +19,7 @@ from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, func, ir, scf
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import Tensor
-from stablehlo_py.transforms.kernels.grouping import ELEMENTWISE, PRODUCT, ROWS
+from stablehlo_py.transforms.kernels.grouping import ELEMENTWISE, LOOP, PRODUCT, ROWS
 from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
 from stablehlo_py.transforms.kernels.lower_groups import lower_group
 from stablehlo_py.transforms.kernels.product_groups import DOT, lower_after_product
@@ -72,6 +72,10 @@ def lower_function(function: ir.Operation, target: str) -> None:
             elif kind == PRODUCT:
                 product = _Lowering(target, values).product(old_block)
                 outputs = lower_after_product(old_block, values, product)
+            elif kind == LOOP:
+                from stablehlo_py.transforms.kernels.lower_loops import lower_loop  # few programs have one
+
+                outputs = lower_loop(old_block, values)
             else:
                 outputs = _Lowering(target, values).block(old_block)
             func.ReturnOp([t.value for t in outputs])
