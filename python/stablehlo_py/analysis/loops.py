@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
@@ -25,33 +26,29 @@ def counter_of(loop: ir.Operation) -> Counter | None:
     """The counter of a while; None where its steps are not known."""
     condition, body = (region.blocks[0] for region in loop.regions)
     (predicate,) = condition.operations[len(condition.operations) - 1].operands
-    compare = _maker(predicate)
-    if compare is None or compare.name != "stablehlo.compare" or view(compare).enum("comparison_direction") != "LT":
+    compare = made_by(predicate, "stablehlo.compare")
+    if compare is None or view(compare).enum("comparison_direction") != "LT":
         return None
     counter, bound = compare.operands
     if counter not in list(condition.arguments):
         return None
     number = list(condition.arguments).index(counter)
-    following = _maker(body.operations[len(body.operations) - 1].operands[number])
-    if following is None or following.name != "stablehlo.add":
+    following = made_by(body.operations[len(body.operations) - 1].operands[number], "stablehlo.add")
+    if following is None:
         return None
-    steps = [_number(v) for v in following.operands if v != body.arguments[number]]
-    start, end = _number(loop.operands[number]), _number(bound)
+    steps = [integer_of(v) for v in following.operands if v != body.arguments[number]]
+    start, end = integer_of(loop.operands[number]), integer_of(bound)
     if len(steps) != 1 or start is None or end is None or not steps[0] or steps[0] < 0:
         return None
     return Counter(number, start, end, steps[0])
 
 
-def _maker(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
-def _number(value: ir.Value) -> int | None:
+def integer_of(value: ir.Value) -> int | None:
     """The number that an integer constant of one element is."""
-    maker = _maker(value)
-    if maker is None or maker.name != "stablehlo.constant":
+    op = made_by(value, "stablehlo.constant")
+    if op is None:
         return None
-    constant = view(maker)
+    constant = view(op)
     assert isinstance(constant, Constant)
     if constant.type.size != 1 or not constant.type.element.is_integer:
         return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stablehlo_py.analysis.loops import Counter
+from stablehlo_py.analysis.loops import Counter, integer_of
+from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.core.types import tensor_type
-from stablehlo_py.dialects.stablehlo import Constant, view
+from stablehlo_py.dialects.stablehlo import view
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
 
@@ -47,13 +48,11 @@ class Progressions:
         body = self.loop.regions[1].blocks[0]
         if value in list(body.arguments):
             return self._carried(list(body.arguments).index(value))
-        if isinstance(value.owner, ir.Block):
+        op = maker(value)
+        if op is None:
             return None
-        op = value.owner.operation
-        if op.name == "stablehlo.constant":
-            constant = view(op)
-            assert isinstance(constant, Constant)
-            return Progression(int(constant.value.reshape(-1)[0]), 0)
+        if (number := integer_of(value)) is not None:
+            return Progression(number, 0)
         if op.name in ("stablehlo.reshape", "stablehlo.convert"):
             return self.of(op.operands[0])
         if op.name == "stablehlo.select":
@@ -70,32 +69,19 @@ class Progressions:
         """start, start + c, start + 2 c, ... for a carried value that each step adds a constant to."""
         body = self.loop.regions[1].blocks[0]
         argument, following = body.arguments[number], body.operations[len(body.operations) - 1].operands[number]
-        start = _constant(self.loop.operands[number])
-        if start is None or isinstance(following.owner, ir.Block):
+        start, op = integer_of(self.loop.operands[number]), made_by(following, "stablehlo.add")
+        if start is None or op is None or argument not in list(op.operands):
             return None
-        op = following.owner.operation
-        if op.name != "stablehlo.add" or argument not in list(op.operands):
-            return None
-        steps = [_constant(v) for v in op.operands if v != argument]
+        steps = [integer_of(v) for v in op.operands if v != argument]
         return Progression(start, steps[0]) if len(steps) == 1 and steps[0] is not None else None
 
     def _selected(self, op: ir.Operation) -> Progression | None:
         """select(i < 0, i + n, i) is i where i never is below 0: how JAX reads negative indices."""
         predicate, _, otherwise = op.operands
-        if isinstance(predicate.owner, ir.Block) or predicate.owner.operation.name != "stablehlo.compare":
-            return None
-        compare = predicate.owner.operation
-        if view(compare).enum("comparison_direction") != "LT":
+        compare = made_by(predicate, "stablehlo.compare")
+        if compare is None or view(compare).enum("comparison_direction") != "LT":
             return None
         a, b = (self.of(v) for v in compare.operands)
         if a is None or b is None or a.bounds(self.counter.trips)[0] < b.bounds(self.counter.trips)[1]:
             return None
         return self.of(otherwise)
-
-
-def _constant(value: ir.Value) -> int | None:
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.constant":
-        return None
-    constant = view(value.owner.operation)
-    assert isinstance(constant, Constant)
-    return int(constant.value.reshape(-1)[0]) if constant.type.size == 1 and constant.type.element.is_integer else None

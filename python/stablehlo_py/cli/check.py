@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from stablehlo_py.cli.commands import source_of
+from stablehlo_py.cli.exit_codes import BAD_INPUT, FINE, MISMATCH
 from stablehlo_py.cli.inputs import read_inputs
 from stablehlo_py.cli.parts import SPLIT, split_input
 from stablehlo_py.core.ulp import ulp_distance
 from stablehlo_py.custom_calls.assertions import strictly
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.host import HostCallError
-
-FINE, BAD_INPUT, MISMATCH = 0, 1, 3
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from stablehlo_py.cli.exit_codes import BAD_INPUT, BAD_USAGE, FINE
 from stablehlo_py.cli.opt_flags import PROGRAM, long_flags, make_parser
 from stablehlo_py.cli.parts import SPLIT, split_input
 from stablehlo_py.records import field, record
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from stablehlo_py.core.pipeline import Pipeline
     from stablehlo_py.errors import CompileError
     from stablehlo_py.mlir import ir
-
-FINE, BAD_INPUT, BAD_USAGE = 0, 1, 2
 
 _PASS_FLAG = re.compile(r"--([a-z][\w-]*)(?:=(.*))?", re.S)
 _BYTECODE = b"ML\xefR"

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 from stablehlo_py.cli import reduce as reduce_command
 from stablehlo_py.cli import report as report_command
+from stablehlo_py.cli.exit_codes import BAD_INPUT, FINE
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.host import HostCallError
 
-OK, BAD_INPUT, USAGE, MISMATCH = 0, 1, 2, 3
 _MODULES = {"bench": "bench", "check": "check"}  # commands that have a file of their own
 
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return FINE
     except OSError as error:
         print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return BAD_INPUT

@@ -1,4 +1,4 @@
-"""The ops under an op and the values that it uses, collected first: what a pass rewrites it must not walk at the same time."""
+"""The ops under an op, and the values between them. Collected first: what a pass rewrites it must not walk at the same time."""
 
 from __future__ import annotations
 
@@ -34,8 +34,20 @@ def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool])
 
 
 def operations_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
-    """All ops of these names under `root`, in the same order."""
+    """All ops of these names under `root`, in the same order: inner before outer."""
     return operations_where(root, lambda op: op.name in names)
+
+
+def maker(value: ir.Value) -> ir.Operation | None:
+    """The op that makes a value; None for the argument of a block."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def made_by(value: ir.Value, *names: str) -> ir.Operation | None:
+    """The op that makes a value, where it has one of these names."""
+    op = maker(value)
+    return op if op is not None and op.name in names else None
 
 
 def uses(op: ir.Operation) -> Iterable[ir.Value]:

@@ -79,9 +79,7 @@ def _run_quickly(
                 kept[stage] = _joined(stage)
             ready.append((stage, kept[stage]))
         names: frozenset[str] | None = None  # of the ops in the module, where nothing has run since they were looked up
-        unseen: tuple[Prepared, Stage] | None = (
-            None  # the pass that made something last, where that is not verified yet
-        )
+        unseen: tuple[Prepared, Stage] | None = None  # the pass that made something last, until that is verified
         for stage, passes in ready:
             for prepared in passes:
                 if prepared.only_with:

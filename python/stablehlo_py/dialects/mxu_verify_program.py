@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
 from stablehlo_py.dialects.mxu_verify import Problem, is_shared
@@ -60,8 +61,8 @@ def uses_of(value: ir.Value) -> list[tuple[ir.Operation, int]]:
 
 def origin_of(value: ir.Value) -> ir.Value:
     """The value before bitcasts."""
-    while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.operation.name == "mxu.bitcast":
-        value = value.owner.operation.operands[0]
+    while (bitcast := made_by(value, "mxu.bitcast")) is not None:
+        value = bitcast.operands[0]
     return value
 
 
@@ -155,8 +156,7 @@ def _check_flow(op: ir.Operation) -> Problem | None:
                 return op, f"takes operand {i} from {space}; it is in {_space_of(operand)}"
         return None
     if op.name == "mxu.prefetch_wait":
-        owner = op.operands[0].owner
-        if not isinstance(owner, ir.Operation | ir.OpView) or owner.operation.name != "mxu.prefetch_start":
+        if made_by(op.operands[0], "mxu.prefetch_start") is None:
             return op, "waits for what was not started"
         return None
     if op.name == "mxu.laid_out" and not (_enters(op.operands[0]) or _leaves(op.results[0])):
@@ -165,9 +165,7 @@ def _check_flow(op: ir.Operation) -> Problem | None:
             "is neither of an argument nor of a result of the program; elsewhere it takes a kernel to turn an array",
         )
     for operand in op.operands:
-        owner = operand.owner
-        started = isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "mxu.prefetch_start"
-        if started:
+        if made_by(operand, "mxu.prefetch_start") is not None:
             return op, "takes an array that is on its way; wait for it first"
         if op.name != "mxu.bitcast" and _space_of(operand) != "hbm":
             return op, f"takes an array from {_space_of(operand)}; only kernels do"
@@ -176,8 +174,8 @@ def _check_flow(op: ir.Operation) -> Problem | None:
 
 def _enters(value: ir.Value) -> bool:
     """An argument of the program, reshaped at most."""
-    while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.operation.name == "stablehlo.reshape":
-        value = value.owner.operation.operands[0]
+    while (reshape := made_by(value, "stablehlo.reshape")) is not None:
+        value = reshape.operands[0]
     return isinstance(value.owner, ir.Block) and value.owner.owner.operation.name == "func.func"
 
 
@@ -188,17 +186,13 @@ def _leaves(value: ir.Value) -> bool:
 
 
 def _space_of(value: ir.Value) -> str:
-    value = origin_of(value)
-    if not isinstance(value.owner, ir.Operation | ir.OpView):
+    op = made_by(origin_of(value), "mxu.kernel", "mxu.prefetch_wait")
+    if op is None:
         return "hbm"
-    op = value.owner.operation
     if op.name == "mxu.kernel":
         return mxu.ref_space(argument_of(op, len(op.operands)).type)
-    if op.name == "mxu.prefetch_wait":
-        start = origin_of(op.operands[0]).owner
-        known = isinstance(start, ir.Operation | ir.OpView) and start.operation.name == "mxu.prefetch_start"
-        return ir.StringAttr(start.operation.attributes["space"]).value if known else "hbm"
-    return "hbm"
+    start = made_by(origin_of(op.operands[0]), "mxu.prefetch_start")
+    return "hbm" if start is None else ir.StringAttr(start.attributes["space"]).value
 
 
 def _blocks_end(kernel: ir.Operation) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stablehlo_py.core import registry
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.types import ElementType, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.mlir import arith, ir
@@ -102,10 +103,10 @@ def evaluate_key(key: Key, op: Op, element_of: Callable[[int], ir.Value]) -> Num
         if found is None:
             if value in arguments:
                 found = element_of(arguments.index(value) // 2)
-            elif isinstance(value.owner, ir.Block) or value.owner.operation.block != op.block():
+            elif (made := maker(value)) is None or made.block != op.block():
                 found = build.outer_scalar(value)
             else:
-                inner = view(value.owner.operation)
+                inner = view(made)
                 found = build.scalar_op(inner, *(scalar_of(v) for v in inner.operation.operands))
             known[value] = found
         return found
@@ -128,7 +129,7 @@ class _Comparator:
 
     def before(self, value: ir.Value) -> tuple[Key, ...] | None:
         """The keys of a predicate `left comes before right`."""
-        op = self.maker(value)
+        op = self.inner(value)
         if op is None:
             return None
         if op.name == "stablehlo.compare":
@@ -138,7 +139,7 @@ class _Comparator:
         if op.name == "stablehlo.or":
             # f(a) < f(b) | (f(a) = f(b) & rest)
             for first, other in (operands, reversed(operands)):
-                both = self.maker(other)
+                both = self.inner(other)
                 if both is None or both.name != "stablehlo.and":
                     continue
                 pair = list(both.operation.operands)
@@ -152,7 +153,7 @@ class _Comparator:
         return None
 
     def lexicographic(self, first: ir.Value, tie: ir.Value, rest: ir.Value) -> tuple[Key, ...] | None:
-        comparison, equality = self.maker(first), self.maker(tie)
+        comparison, equality = self.inner(first), self.inner(tie)
         if comparison is None or equality is None:
             return None
         if comparison.name != "stablehlo.compare" or equality.name != "stablehlo.compare":
@@ -192,7 +193,7 @@ class _Comparator:
         place = self.arguments.get(value)
         if place is not None:
             return self.known(("argument", place // 2)), frozenset({place % 2})
-        op = self.maker(value)
+        op = self.inner(value)
         if op is None:
             return self.known(("outside", value)), frozenset()
         if isinstance(op, Constant):
@@ -211,8 +212,7 @@ class _Comparator:
     def known(self, what: object) -> int:
         return self.numbers.setdefault(what, len(self.numbers))
 
-    def maker(self, value: ir.Value) -> Op | None:
+    def inner(self, value: ir.Value) -> Op | None:
         """The op of the region that makes a value."""
-        if isinstance(value.owner, ir.Block) or value.owner.operation.block != self.block:
-            return None
-        return view(value.owner.operation)
+        op = maker(value)
+        return view(op) if op is not None and op.block == self.block else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.annotations import walk
 
 
 def trim_strides(module: ir.Module) -> None:
@@ -11,9 +11,7 @@ def trim_strides(module: ir.Module) -> None:
 
     JAX exported such programs in 2023. Lists of other wrong lengths are ambiguous: verification refuses them.
     """
-    found: list[ir.Operation] = []
-    walk(module.operation, lambda op: found.append(op) if op.name == "stablehlo.dynamic_conv" else None)
-    for op in found:
+    for op in operations_named(module.operation, "stablehlo.dynamic_conv"):
         if "window_strides" not in op.attributes or not isinstance(op.operands[0].type, ir.RankedTensorType):
             continue
         strides = list(ir.DenseI64ArrayAttr(op.attributes["window_strides"]))

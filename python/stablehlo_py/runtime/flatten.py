@@ -13,7 +13,7 @@ import numpy as np
 from stablehlo_py.records import record
 from stablehlo_py.runtime.parts import awake_parts_of, parts_of
 from stablehlo_py.runtime.plan import Plan
-from stablehlo_py.runtime.program import ALIGNMENT, Case, Command, Copy, Fill, Host, Launch, Program, View, While, walk
+from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, View, While, aligned, walk
 
 LAUNCH, COPY, FILL, WHILE, CASE, HOST, SPLIT, VIEW = range(8)
 ORIGINS = {"argument": 0, "result": 1, "constant": 2, "temporary": 3, "view": 4}
@@ -48,21 +48,17 @@ def arena_bytes(program: Program, plan: Plan, threads: int) -> int:
     parts = max(
         (awake_parts_of(program, c, threads) for c in walk(program.commands) if isinstance(c, Launch)), default=1
     )
-    return _aligned(plan.arena_bytes) + (parts - 1) * _piece(program, threads)
+    return aligned(plan.arena_bytes) + (parts - 1) * _piece(program, threads)
 
 
 def _piece(program: Program, threads: int) -> int:
     """The bytes of scratch that one part of any launch needs."""
     launches = (c for c in walk(program.commands) if isinstance(c, Launch) and awake_parts_of(program, c, threads) > 1)
-    return max((sum(_aligned(program.buffers[b].bytes) for b in _scratch(program, c)) for c in launches), default=0)
+    return max((sum(aligned(program.buffers[b].bytes) for b in _scratch(program, c)) for c in launches), default=0)
 
 
 def _scratch(program: Program, launch: Launch) -> tuple[int, ...]:
     return launch.buffers[len(launch.buffers) - program.kernels[launch.kernel].scratch :]
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class _Flat:
@@ -71,7 +67,7 @@ class _Flat:
     ) -> None:
         self.program, self.plan, self.threads = program, plan, threads
         self.views = views or {}
-        self.behind, self.piece = _aligned(plan.arena_bytes), _piece(program, threads)
+        self.behind, self.piece = aligned(plan.arena_bytes), _piece(program, threads)
         self.origins: list[tuple[int, int]] = []
         self.slots: dict[tuple[int, ...], int] = {}  # equal runs of buffers share their slots
         self.hosts = 0
@@ -95,7 +91,7 @@ class _Flat:
             offset = self.behind + (part - 1) * self.piece
             for buffer in scratch:
                 self.origins.append((ORIGINS["temporary"], offset))
-                offset += _aligned(self.program.buffers[buffer].bytes)
+                offset += aligned(self.program.buffers[buffer].bytes)
         return start, len(launch.buffers)
 
     def origin(self, buffer: int) -> tuple[int, int]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from stablehlo_py.records import field, record
 from stablehlo_py.runtime.program import (
-    ALIGNMENT,
     Case,
     Command,
     Program,
     View,
     While,
+    aligned,
     check_program,
     reads,
     sources,
@@ -159,7 +159,7 @@ def plan_memory(program: Program) -> Plan:
     placed, count, arena = np.zeros((4, max(len(live), 1)), np.int64), 0, 0
     for buffer in live:
         first, last = liveness.first[buffer.id], liveness.last[buffer.id]
-        size = _aligned(max(buffer.bytes, 1))
+        size = aligned(max(buffer.bytes, 1))
         firsts, lasts, starts, ends = placed[:, :count]
         both = np.flatnonzero((firsts <= last) & (lasts >= first))
         start = _best_fit(starts[both], ends[both], size)
@@ -232,7 +232,3 @@ def _check_overlap(program: Program, plan: Plan, liveness: Liveness) -> None:
             if neighbour[0] < piece[1] and piece[0] < neighbour[1]:
                 raise PlanError(f"temporaries {neighbour[2]} and {buffer.id} are live at once and overlap")
         live.insert(at, piece)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT

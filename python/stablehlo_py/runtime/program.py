@@ -255,12 +255,12 @@ class Program:
             sizes = [int(size) for size in json.loads(text)["constants"]]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise BadInput("not a stored program: its header is damaged") from error
-        constants, position = [], _aligned(16 + length)
+        constants, position = [], aligned(16 + length)
         for size in sizes:
             if size < 0 or position + size > len(data):
                 raise BadInput("the stored program is cut short")
             constants.append(np.frombuffer(data, np.uint8, size, position))
-            position = _aligned(position + size)
+            position = aligned(position + size)
         return Program.from_json(text, tuple(constants))
 
     def _header(self) -> dict[str, Any]:  # JSON: any value
@@ -436,8 +436,9 @@ def _size(constant: bytes | np.ndarray) -> int:
     return constant.nbytes if isinstance(constant, np.ndarray) else len(constant)
 
 
-def _aligned(position: int) -> int:
-    return -(-position // ALIGNMENT) * ALIGNMENT
+def aligned(size: int) -> int:
+    """Rounded up to whole lines."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _commands_to(commands: tuple[Command, ...]) -> list[list[Any]]:  # JSON: any value

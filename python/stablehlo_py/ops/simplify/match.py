@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stablehlo_py.core import collect
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.mlir import ir
@@ -14,11 +15,8 @@ from stablehlo_py.mlir import ir
 
 def maker(value: ir.Value, *names: str) -> Op | None:
     """The op that makes a value, where it is one of `names` (without the dialect)."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    operation = owner.operation
-    return view(operation) if operation.name.removeprefix("stablehlo.") in names else None
+    operation = collect.maker(value)
+    return view(operation) if operation is not None and operation.name.removeprefix("stablehlo.") in names else None
 
 
 def operand(op: Op, index: int = 0) -> ir.Value:
@@ -35,18 +33,10 @@ def type_of(value: ir.Value) -> TensorType:
 
 def splat(value: ir.Value) -> np.generic | None:
     """The element that a value repeats, seen through broadcasts; None where it is not known."""
-    owner = value.owner
-    while not isinstance(owner, ir.Block):
-        operation = owner.operation
-        if operation.name == "stablehlo.broadcast_in_dim":
-            owner = operation.operands[0].owner
-            continue
-        if operation.name != "stablehlo.constant":
-            return None
-        constant = view(operation)
-        assert isinstance(constant, Constant)
-        return constant.splat
-    return None
+    while (broadcast := maker(value, "broadcast_in_dim")) is not None:
+        value = operand(broadcast)
+    constant = maker(value, "constant")
+    return constant.splat if isinstance(constant, Constant) else None
 
 
 def is_splat(value: ir.Value, number: float) -> bool:

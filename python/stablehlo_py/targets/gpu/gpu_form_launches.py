@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.gpu.contraction import emit_contraction
@@ -109,6 +110,6 @@ class _Function:
             value = waiting.pop()
             if value not in seen:
                 seen.add(value)
-                if not isinstance(value.owner, ir.Block):
-                    waiting += value.owner.operation.operands
+                if (op := maker(value)) is not None:
+                    waiting += op.operands
         return seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import arith, gpu, ir, llvm, memref
@@ -193,15 +194,14 @@ class _Outside:
             self.spilled[value] = spilled
             self.add(spilled)
             return
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation.name in BUFFERS:
+        op = maker(value)
+        if op is None or op.name in BUFFERS:
             if not isinstance(value.type, ir.MemRefType):
                 raise UnsupportedOp(
                     self.op.name, f"it takes a {value.type} from the host", target="gpu", where=place(self.op)
                 )
             self.buffers.append(value)
             return
-        op = owner.operation
         if not self.former.is_repeated(op):
             raise UnsupportedOp(op.name, "a kernel needs its result on the device", target="gpu", where=place(op))
         for operand in captures([op]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import DYNAMIC, arith, ir, memref, scf
 from stablehlo_py.targets.gpu.launch import Scope, constant, place
@@ -48,8 +49,8 @@ class Nest:
         if isinstance(value.owner, ir.Block) and value.owner == self.block:
             value = self.operands[list(self.block.arguments).index(value)]
             return None if isinstance(value.type, ir.MemRefType) else (self.operands[-1], value)
-        inside = not isinstance(value.owner, ir.Block) and value.owner.operation.block == self.block
-        return None if inside else (self.operands[-1], value)
+        op = maker(value)
+        return None if op is not None and op.block == self.block else (self.operands[-1], value)
 
     @property
     def covers_output(self) -> bool:

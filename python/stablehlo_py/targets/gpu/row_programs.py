@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import arith, gpu, ir, memref, scf
 from stablehlo_py.records import record
 from stablehlo_py.targets.gpu.launch import REPEATED, Former, Scope, constant
@@ -57,10 +58,10 @@ def _extent(loop: ir.Operation) -> int | None:
     """The number of steps of `for i = 0 to n step 1`."""
     numbers = []
     for value in list(loop.operands)[:3]:
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        op = made_by(value, "arith.constant")
+        if op is None:
             return None
-        numbers.append(ir.IntegerAttr(owner.operation.attributes["value"]).value)
+        numbers.append(ir.IntegerAttr(op.attributes["value"]).value)
     return numbers[1] if numbers[0] == 0 and numbers[2] == 1 else None
 
 
@@ -101,15 +102,15 @@ def _phase(loop: ir.Operation) -> _Phase | None:
     yielded = list(block.operations[len(block.operations) - 1].operands)
     combiners = []
     for accumulator, value in zip(accumulators, yielded, strict=True):
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation.name not in COMBINERS:
+        combiner = made_by(value, *COMBINERS)
+        if combiner is None:
             return None
-        operands = list(owner.operation.operands)
+        operands = list(combiner.operands)
         if operands.count(accumulator) != 1 or len(list(accumulator.uses)) != 1 or len(list(value.uses)) != 1:
             return None
         if not isinstance(value.type, ir.IntegerType | ir.FloatType):
             return None
-        combiners.append((owner.operation, operands[1 - operands.index(accumulator)]))
+        combiners.append((combiner, operands[1 - operands.index(accumulator)]))
     stored = {}
     for op in ops:
         if op.name == "memref.store":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import arith, gpu, ir, llvm, memref, scf, vector
 from stablehlo_py.targets.gpu.contraction import Block, Contraction, Group, match_contraction
 from stablehlo_py.targets.gpu.launch import Former, Scope, constant
@@ -52,33 +53,28 @@ def operand_kind(nest: Nest) -> str | None:
     if nest.inputs != 2 or nest.outputs != 1:
         return None
     lhs, rhs, acc = nest.block.arguments
-    total = _made_by(nest.block.operations[len(nest.block.operations) - 1].operands[0], "arith.addf")
+    total = made_by(nest.block.operations[len(nest.block.operations) - 1].operands[0], "arith.addf")
     if total is None or not isinstance(acc.type, ir.F32Type):
         return None
     operands = list(total.operands)
     if acc not in operands:
         return None
-    product = _made_by(operands[1 - operands.index(acc)], "arith.mulf")
+    product = made_by(operands[1 - operands.index(acc)], "arith.mulf")
     if product is None:
         return None
     kinds = {_widened(product.operands[0], lhs), _widened(product.operands[1], rhs)}
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if not isinstance(owner, ir.Block) and owner.operation.name == name else None
-
-
 def _widened(value: ir.Value, source: ir.Value) -> str | None:
     """How an f32 comes from an element: f16 by extension, bf16 as the upper half of the bits."""
-    extended = _made_by(value, "arith.extf")
+    extended = made_by(value, "arith.extf")
     if extended is not None and extended.operands[0] == source:
         return str(source.type) if str(source.type) in ("f16", "bf16") else None
-    cast = _made_by(value, "arith.bitcast")
-    shifted = cast and _made_by(cast.operands[0], "arith.shli")
-    bits = shifted and _made_by(shifted.operands[0], "arith.extui")
-    by = shifted and _made_by(shifted.operands[1], "arith.constant")
+    cast = made_by(value, "arith.bitcast")
+    shifted = cast and made_by(cast.operands[0], "arith.shli")
+    bits = shifted and made_by(shifted.operands[0], "arith.extui")
+    by = shifted and made_by(shifted.operands[1], "arith.constant")
     if not bits or not by or bits.operands[0] != source or str(source.type) != "i16":
         return None
     return "bf16" if ir.IntegerAttr(by.attributes["value"]).value == 16 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Constant
 from stablehlo_py.mlir import ir
@@ -11,10 +12,9 @@ from stablehlo_py.mlir import ir
 
 def number_of(value: ir.Value) -> float | None:
     """The number that a value is everywhere, exact in f64; through broadcasts, reshapes, and conversions to floats."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
+    operation = maker(value)
+    if operation is None:
         return None
-    operation = owner.operation
     if operation.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
         return number_of(operation.operands[0])
     if operation.name == "stablehlo.convert":

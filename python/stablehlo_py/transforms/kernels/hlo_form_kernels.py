@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stablehlo_py.core import registry
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import remap
 from stablehlo_py.mlir import ir
@@ -173,9 +174,9 @@ def _with_repeated(unit: Unit, repeated: set[ir.Value]) -> list[ir.Operation]:
         if sees_through and is_piece(op):
             continue  # of what is in memory
         for value in uses(op):
-            if isinstance(value.owner, ir.Block):
+            producer = maker(value)
+            if producer is None:
                 continue
-            producer = value.owner.operation
             if producer.results[0] not in known and (
                 is_cheap(producer)
                 or is_unpacking(producer)
@@ -201,8 +202,9 @@ def _producers_first(ops: list[ir.Operation]) -> list[ir.Operation]:
             return
         seen.add(op.results[0])
         for value in op.operands:
-            if not isinstance(value.owner, ir.Block) and value.owner.operation.results[0] in wanted:
-                visit(value.owner.operation)
+            producer = maker(value)
+            if producer is not None and producer.results[0] in wanted:
+                visit(producer)
         done.append(op)
 
     for op in ops:

@@ -16,12 +16,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import made_by, maker, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import ElementType, TensorType, tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.records import record
 from stablehlo_py.transforms.kernels.grouping import LONGEST_ROW, is_elementwise
 from stablehlo_py.transforms.kernels.kernel_mark_parallel import LEAST_COLUMNS
@@ -53,9 +53,7 @@ class HloSplitReductions(Pass):
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.reduce",)
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name == "stablehlo.reduce" else None)
-        for reduce in found:
+        for reduce in operations_named(op, "stablehlo.reduce"):
             shape = tensor_type(reduce.operands[0].type).shape
             dimensions = sorted(view(reduce).ints("dimensions"))
             if math.prod(shape) < LEAST or dimensions != list(range(len(dimensions))):
@@ -166,10 +164,10 @@ class _Reshaped:
         return self.new.get(x, x)
 
     def _read(self, x: ir.Value, ty: TensorType) -> ir.Value:
-        op = None if isinstance(x.owner, ir.Block) else x.owner.operation
-        if op is not None and op.name == "stablehlo.broadcast_in_dim" and not tensor_type(op.operands[0].type).rank:
-            return make.broadcast(op.operands[0], ty.shape, ())
-        if op is not None and op.name == "stablehlo.constant" and (number := Constant(op).splat) is not None:
+        broadcast, constant = made_by(x, "stablehlo.broadcast_in_dim"), made_by(x, "stablehlo.constant")
+        if broadcast is not None and not tensor_type(broadcast.operands[0].type).rank:
+            return make.broadcast(broadcast.operands[0], ty.shape, ())
+        if constant is not None and (number := Constant(constant).splat) is not None:
             return make.constant(number, ty)
         return make.reshape(x, ty.shape)
 
@@ -177,7 +175,7 @@ class _Reshaped:
 def _only_for(reduce: ir.Operation) -> list[ir.Operation]:
     """The elementwise ops in front of a reduction whose results it or others of them read, and nothing else does.
 
-    None where they read what exists in their own shape only as a view: another shape would have to be made of it.
+    Empty where they read what exists in their own shape only as a view: another shape would have to be made of it.
     """
     shape = tensor_type(reduce.operands[0].type).shape
     before = list(itertools.takewhile(lambda op: op != reduce, (o.operation for o in reduce.block.operations)))
@@ -194,9 +192,9 @@ def _only_for(reduce: ir.Operation) -> list[ir.Operation]:
 
 def _is_made_in_place(x: ir.Value) -> bool:
     """Whether a value is a view or an iota, which each reader makes for itself; a scalar in all places can be made anew."""
-    if isinstance(x.owner, ir.Block):
+    op = maker(x)
+    if op is None:
         return False
-    op = x.owner.operation
     if op.name == "stablehlo.broadcast_in_dim":
         return tensor_type(op.operands[0].type).rank > 0
     return op.name == "stablehlo.iota" or (is_view(op) and op.name != "stablehlo.reshape")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import made_by, maker, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir, memref
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
@@ -84,9 +84,9 @@ def common_extent(function: ir.Operation) -> int | None:
         shared = len(ops) > 1 and any(_writes(op, buffer) for op in ops)
         if shared and not all(_first_index_is_outer(op, buffer) for op in ops):
             return None
-        if isinstance(buffer.owner, ir.Block) or not shared:
+        if not shared or maker(buffer) is None:
             continue
-        if buffer.owner.operation.name != "memref.alloc" and buffer.owner.operation.name != "memref.alloca":
+        if made_by(buffer, "memref.alloc", "memref.alloca") is None:
             return None  # a view: another name may reach the same memory
     return extents.pop()
 
@@ -102,8 +102,7 @@ def _at_own_rows(loops: list[ir.Operation]) -> bool:
 
 def _argument(buffer: ir.Value, *, whole_rows: bool) -> ir.Value | None:
     """The argument that a buffer is, or is a part of; whole_rows: all of its rows, some columns of each."""
-    while not isinstance(buffer.owner, ir.Block):
-        view = buffer.owner.operation
+    while (view := maker(buffer)) is not None:
         if view.name != "memref.subview":
             return None
         if whole_rows and ir.MemRefType(view.operands[0].type).shape[0] != ir.MemRefType(buffer.type).shape[0]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
@@ -129,9 +130,10 @@ def _trip_count(loop: ir.Operation) -> int | None:
 
 def constant(value: ir.Value) -> int | None:
     """The integer that a value is, where that is known."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
+    op = made_by(value, "arith.constant")
+    if op is None:
         return None
-    attribute = value.owner.operation.attributes["value"]
+    attribute = op.attributes["value"]
     return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import bufferization, func, ir
 from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL
@@ -73,12 +74,11 @@ def to_memref(function: ir.Operation) -> None:
 
 def _take_over(value: ir.Value, target: ir.Value) -> bool:
     """Let a result that a rule has written to a buffer of the kernel's own be written to its output instead."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "bufferization.to_tensor":
+    read = made_by(value, "bufferization.to_tensor")
+    alloc = read and made_by(read.operands[0], "memref.alloc")
+    if read is None or alloc is None:
         return False
-    buffer = value.owner.operation.operands[0]
-    if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
-        return False
-    alloc = buffer.owner.operation
+    buffer = read.operands[0]
     buffer.replace_all_uses_with(target)
     alloc.erase()
     return True
@@ -86,9 +86,9 @@ def _take_over(value: ir.Value, target: ir.Value) -> bool:
 
 def _before_reshapes(value: ir.Value) -> ir.Value:
     """The value before reshapes of a result: the same bytes, and no copy where upstream cannot see that."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
-        before = value.owner.operation.operands[0]
-        if isinstance(before.owner, ir.Block):
+    while (reshape := made_by(value, *_RESHAPES)) is not None:
+        before = reshape.operands[0]
+        if maker(before) is None:
             return value  # a kernel that only reshapes its argument: a copy
         value = before
     return value

@@ -80,18 +80,20 @@ class _Runs:
 
 class _Group:
     def __init__(self, block: ir.Block, values: Values, rows: int | None) -> None:
-        operations = [o.operation for o in block.operations]
-        self.outputs = list(operations.pop().operands)
+        *operations, end = (o.operation for o in block.operations)
         self.values, self.rows = values, rows
-        operations = self.without_pieces(operations)
-        self.producers = {r: op for op in operations for r in op.results}
-        self.ops = [
-            op for op in operations if not is_view(op) and op.name not in ("stablehlo.constant", "stablehlo.iota")
-        ]
+        self.take(operations, end)
         self.shape = self._full_shape()
         self.rank = len(self.shape)
         self.reads = self._all_reads()
         self.runs = self._joined_dims()
+
+    def take(self, operations: list[ir.Operation], end: ir.Operation) -> None:
+        """Note the ops of the group, and the values that leave it."""
+        self.outputs = list(end.operands)
+        operations = self.without_pieces(operations)
+        self.producers = {r: op for op in operations for r in op.results}
+        self.ops = [op for op in operations if not is_view(op) and op.name not in _INLINE]
 
     def without_pieces(self, operations: list[ir.Operation]) -> list[ir.Operation]:
         """The other ops; slices become values from outside, in the memory that they are cut from."""

@@ -16,7 +16,7 @@ from stablehlo_py.dialects.stablehlo import DotDims, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.transforms.kernels.lower_groups import Values, _Group, _Runs
-from stablehlo_py.transforms.kernels.views import element, is_view, trace
+from stablehlo_py.transforms.kernels.views import element, trace
 from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 
 DOT = "stablehlo.dot_general"
@@ -115,14 +115,9 @@ class _AfterProduct(_Group):
     """The elementwise ops behind a product, looping over batch, rows and columns."""
 
     def __init__(self, block: ir.Block, values: Values, product: ir.Operation) -> None:
-        operations = [o.operation for o in block.operations]
-        self.outputs = list(operations.pop().operands)
+        *operations, end = (o.operation for o in block.operations)
         self.values, self.rows = values, None
-        operations = self.without_pieces([op for op in operations if op.name != DOT and not is_unpacking(op)])
-        self.producers = {r: op for op in operations for r in op.results}
-        self.ops = [
-            op for op in operations if not is_view(op) and op.name not in ("stablehlo.constant", "stablehlo.iota")
-        ]
+        self.take([op for op in operations if op.name != DOT and not is_unpacking(op)], end)
         self.shape = tensor_type(product.results[0].type).shape
         self.rank = len(self.shape)
         self.reads = self._all_reads()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stablehlo_py import custom_calls
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.dialects.custom_call import NAME, call_of, target_of
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.annotations import walk
 
 EFFECT = "has_side_effect"
 
@@ -25,9 +25,7 @@ class HloCustomCalls(Pass):
     only_with: ClassVar[tuple[str, ...]] = (NAME,)
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name == NAME else None)
-        for call in found:
+        for call in operations_named(op, NAME):
             # the name first: what else stands in a call for other platforms may be anything
             function = custom_calls.find(target_of(call), describe_location(call.location))
             call = _with_flat_results(call)
@@ -38,8 +36,7 @@ class HloCustomCalls(Pass):
 
 def keep_effects(module: ir.Operation) -> None:
     """Say of calls whose function has an effect that they have one, before passes drop what nothing uses."""
-    found: list[ir.Operation] = []
-    walk(module, lambda inner: found.append(inner) if inner.name == NAME else None)
+    found = operations_named(module, NAME)
     if not found:
         return
     known = set(custom_calls.registered_names())

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir, stablehlo
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.constants import elements
 from stablehlo_py.reading.places import place
 
@@ -30,9 +30,7 @@ class HloDeprecated(Pass):
     name: ClassVar[str] = "hlo-deprecated"
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name in REPLACEMENTS else None)
-        for inner in reversed(found):  # inner before outer
+        for inner in operations_named(op, *REPLACEMENTS):
             with inner.location, ir.InsertionPoint(inner):
                 values = REPLACEMENTS[inner.name](inner)
             if values is None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.registry import evaluate
 from stablehlo_py.core.types import TensorType, tensor_type
@@ -119,10 +120,11 @@ def _interpreted(op: ir.Operation, operands: list[np.ndarray]) -> tuple[np.ndarr
 
 def known_elements(value: ir.Value) -> np.ndarray | None:
     """The elements of a value, where a small constant gives it."""
-    if isinstance(value.owner, ir.Block) or not isinstance(value.type, ir.RankedTensorType):
+    op = made_by(value, "stablehlo.constant")
+    if op is None or not isinstance(value.type, ir.RankedTensorType):
         return None
-    constant = view(value.owner)
-    if not isinstance(constant, Constant) or constant.type.size > MAX_SIZE:
+    constant = Constant(op)
+    if constant.type.size > MAX_SIZE:
         return None
     return np.array(constant.value)
 

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.custom_call import NAME, call_attributes, target_of
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 from stablehlo_py.transforms.normalize.hlo_fold_shapes import known_elements
 from stablehlo_py.transforms.normalize.hlo_inline import find_main
@@ -36,9 +36,7 @@ class HloKnownCalls(Pass):
 
 def replace_known_calls(module: ir.Operation) -> bool:
     """Replace the calls whose shapes are known by now; whether there was one."""
-    found: list[ir.Operation] = []
-    walk(module, lambda op: found.append(op) if op.name == NAME and target_of(op) in _RULES else None)
-    ready = [call for call in found if _is_ready(call)]
+    ready = [call for call in operations_named(module, NAME) if target_of(call) in _RULES and _is_ready(call)]
     for call in ready:
         with ir.InsertionPoint(call), call.location:
             results = _RULES[target_of(call)](call, module)

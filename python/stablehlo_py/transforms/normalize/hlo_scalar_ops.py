@@ -14,11 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import names_under, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import TensorType, element_type, tensor_type
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.constants import elements
 from stablehlo_py.reading.places import place
 
@@ -66,23 +66,15 @@ class HloScalarOps(Pass):
     name: ClassVar[str] = "hlo-scalar-ops"
 
     def run(self, op: ir.Operation) -> None:
-        if not _foreign(op):
+        if not any(name.split(".")[0] in DIALECTS for name in names_under(op)):
             return
         _open_assuming(op)
         _Rewriter().run(op)
 
 
-def _foreign(module: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-    walk(module, lambda op: found.append(op) if op.name.split(".")[0] in DIALECTS else None)
-    return found
-
-
 def _open_assuming(module: ir.Operation) -> None:
     """shape.assuming %w -> t { yield %x }   ->   %x"""
-    found: list[ir.Operation] = []
-    walk(module, lambda op: found.append(op) if op.name == "shape.assuming" else None)
-    for op in reversed(found):  # inner before outer
+    for op in operations_named(module, "shape.assuming"):
         body = list(op.regions[0].blocks[0].operations)
         for inner in body[:-1]:
             inner.operation.move_before(op)

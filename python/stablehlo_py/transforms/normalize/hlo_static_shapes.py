@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir
@@ -77,10 +78,8 @@ def _run(module: ir.Operation, passes: Sequence[str]) -> None:
 
 def _set_sizes(module: ir.Operation) -> bool:
     """set_dimension_size(%x, 3), dim = 0 : tensor<?xf32>   ->   slice %x [0:3]; whether there was one"""
-    found: list[ir.Operation] = []
-    walk(module, lambda op: found.append(op) if op.name == "stablehlo.set_dimension_size" else None)
     changed = False
-    for op in found:
+    for op in operations_named(module, "stablehlo.set_dimension_size"):
         size = known_elements(op.operands[1])
         if size is None or is_dynamic(op.operands[0].type):
             continue

@@ -17,12 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import TensorType, element_type, tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Convolution
 from stablehlo_py.mlir import ir, stablehlo
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.records import record
 
 FEWEST_TAPS = 256  # below, the worst error of a plain sum is no larger than that of the transforms
@@ -41,8 +41,7 @@ class HloFftConvolutions(Pass):
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.convolution",)
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name == "stablehlo.convolution" else None)
+        found = operations_named(op, "stablehlo.convolution")
         for operation in found:
             plan = plan_of(Convolution(operation))
             if plan is not None:

@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from stablehlo_py.core.collect import made_by, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import DotGeneral
 from stablehlo_py.mlir import ir, stablehlo
-from stablehlo_py.reading.annotations import walk
 
 DIMS = "dot_dimension_numbers"
 PRECISION = "precision_config"
@@ -29,9 +29,7 @@ class HloFoldTransposes(Pass):
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.dot_general",)
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name == "stablehlo.dot_general" else None)
-        for dot in found:
+        for dot in operations_named(op, "stablehlo.dot_general"):
             for side in (0, 1):
                 while _fold(dot, side):
                     pass
@@ -40,10 +38,9 @@ class HloFoldTransposes(Pass):
 
 def _fold(dot: ir.Operation, side: int) -> bool:
     """Take one transpose in front of an operand in; not one that changes the order of the free dimensions."""
-    value = dot.operands[side]
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.transpose":
+    transpose = made_by(dot.operands[side], "stablehlo.transpose")
+    if transpose is None:
         return False
-    transpose = value.owner.operation
     permutation = [int(d) for d in transpose.attributes["permutation"]]
     dims = DotGeneral(dot).dims
     free = (dims.lhs_free, dims.rhs_free)[side](len(permutation))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
-from stablehlo_py.reading.annotations import walk
 
 
 class HloForwardOperands(Pass):
@@ -20,9 +20,7 @@ class HloForwardOperands(Pass):
     name: ClassVar[str] = "hlo-forward-operands"
 
     def run(self, op: ir.Operation) -> None:
-        found: list[ir.Operation] = []
-        walk(op, lambda inner: found.append(inner) if inner.name in _IF else None)
-        for inner in found:
+        for inner in operations_named(op, *_IF):
             of = view(inner)
             if inner.results[0].type == inner.operands[0].type and _IF[inner.name](of):
                 inner.results[0].replace_all_uses_with(inner.operands[0])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stablehlo_py.core import registry
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 
@@ -112,12 +113,12 @@ def hoist(loop: ir.Operation) -> None:
             inside.update(op.results)
     wanted: set[ir.Operation] = set()
     for op in invariant:
-        follows = registry.scalar.find(op.name) is not None and any(_owner(v) in wanted for v in op.operands)
+        follows = registry.scalar.find(op.name) is not None and any(maker(v) in wanted for v in op.operands)
         if op.name in COSTLY or follows:
             wanted.add(op)
     for op in reversed(invariant):
         if op in wanted:
-            wanted.update(owner for v in _values_read(op) if (owner := _owner(v)) in set(invariant))
+            wanted.update(read for v in _values_read(op) if (read := maker(v)) in set(invariant))
     for op in invariant:
         if op in wanted:
             op.move_before(loop)
@@ -125,10 +126,6 @@ def hoist(loop: ir.Operation) -> None:
 
 def _may_move(op: ir.Operation) -> bool:
     return op.name in COSTLY or op.name in CHEAP or registry.scalar.find(op.name) is not None
-
-
-def _owner(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _values_read(op: ir.Operation) -> list[ir.Value]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from stablehlo_py.analysis.loops import counter_of
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import made_by, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
@@ -67,12 +67,12 @@ def _from(loop: ir.Operation) -> None:
 def _sliced(value: ir.Value, inside: set[ir.Value]) -> _Sliced | None:
     """How an operand is made of one outermost element of a value from outside the loop; None if it is not."""
     chain: list[ir.Operation] = []
-    while value in inside and not isinstance(value.owner, ir.Block) and value.owner.operation.name in CHAIN:
-        chain.insert(0, value.owner.operation)
-        value = value.owner.operation.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.dynamic_slice":
+    while value in inside and (link := made_by(value, *CHAIN)) is not None:
+        chain.insert(0, link)
+        value = link.operands[0]
+    found = made_by(value, "stablehlo.dynamic_slice")
+    if found is None:
         return None
-    found = value.owner.operation
     whole, part = (tensor_type(v.type).shape for v in (found.operands[0], value))
     if found.operands[0] in inside or not part or part[0] != 1 or part[1:] != whole[1:]:
         return None

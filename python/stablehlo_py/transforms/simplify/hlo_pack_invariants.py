@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import maker, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
@@ -88,9 +88,10 @@ def is_unpacking(op: ir.Operation) -> bool:
 
 def panels_of(value: ir.Value) -> ir.Value | None:
     """The panels that a product's right side is made of; None where it is not."""
-    if isinstance(value.owner, ir.Block) or not is_unpacking(value.owner.operation):
+    flat = maker(value)
+    if flat is None or not is_unpacking(flat):
         return None
-    return value.owner.operation.operands[0].owner.operation.operands[0]
+    return flat.operands[0].owner.operation.operands[0]
 
 
 def on_panels(product: ir.Operation, panels: ir.Value) -> ir.Operation:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import made_by, maker, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import element_type, tensor_type
 from stablehlo_py.dialects import make
@@ -106,9 +106,10 @@ def _compared(op: Op, key: Key) -> ir.Value:
     def made(value: ir.Value) -> ir.Value:
         if value in arguments:
             return op.operation.operands[arguments.index(value) // 2]
-        if isinstance(value.owner, ir.Block) or value.owner.operation.block != block:
+        op_inside = maker(value)
+        if op_inside is None or op_inside.block != block:
             return make.broadcast(value, shape, [])
-        inner = view(value.owner.operation)
+        inner = view(op_inside)
         result = inner.type.with_shape(shape)
         if isinstance(inner, Constant):
             return make.constant(inner.value, result)
@@ -153,9 +154,8 @@ def _compare(direction: str, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _is_iota(value: ir.Value, dimension: int) -> bool:
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.iota":
-        return False
-    return ir.IntegerAttr(value.owner.operation.attributes["iota_dimension"]).value == dimension
+    iota = made_by(value, "stablehlo.iota")
+    return iota is not None and ir.IntegerAttr(iota.attributes["iota_dimension"]).value == dimension
 
 
 def _taken(x: ir.Value, places: ir.Value) -> ir.Value:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import arith, ir, memref, vector
 from stablehlo_py.records import record
 
@@ -28,11 +29,12 @@ def add(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     return arith.addi(index(a), index(b))
 
 
-def multiply(a: int | ir.Value, b: int) -> int | ir.Value:
+def multiply(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     """a * b, folded where both are known."""
-    if isinstance(a, int):
+    if isinstance(a, int) and isinstance(b, int):
         return a * b
-    return a if b == 1 else arith.muli(a, index(b))
+    value, factor = (b, a) if isinstance(a, int) else (a, b)
+    return value if isinstance(factor, int) and factor == 1 else arith.muli(index(value), index(factor))
 
 
 def minimum(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
@@ -238,10 +240,10 @@ def store_lanes(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], 
 
 def is_first_lane_alone(mask: ir.Value) -> bool:
     """Whether a mask is a constant that has the first lane only: see `store_lanes`."""
-    owner = mask.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+    constant = made_by(mask, "arith.constant")
+    if constant is None:
         return False
-    first, *rest = ir.DenseIntElementsAttr(owner.attributes["value"])
+    first, *rest = ir.DenseIntElementsAttr(constant.attributes["value"])
     return bool(first) and not any(rest)
 
 

@@ -70,9 +70,7 @@ class Address:
 
         place = known(offset, 2)
         for d, (index, stride) in enumerate(zip(indices, strides, strict=True)):
-            by = known(stride, 4, d)
-            part = nest.multiply(index, by) if isinstance(by, int) else arith.muli(nest.index(index), by)
-            place = nest.add(place, part)
+            place = nest.add(place, nest.multiply(index, known(stride, 4, d)))
         pointer = llvm_ops.extract_value(llvm_ops.pointer_type(), parts, [1])
         return cls(pointer, element_bytes(ir.MemRefType(buffer.type).element_type)).moved(place)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import ir, vector
 from stablehlo_py.records import field, record, replace
 from stablehlo_py.targets.cpu.emit import nest
@@ -183,7 +184,7 @@ def _only_reader(buffer: ir.Value, maker: ir.Operation) -> ir.Operation | None:
 
 
 def _is_own(buffer: ir.Value) -> bool:
-    return not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in ("memref.alloc", "memref.alloca")
+    return made_by(buffer, "memref.alloc", "memref.alloca") is not None
 
 
 def _fits(op: ir.Operation, buffer: ir.Value) -> bool:
@@ -220,11 +221,7 @@ def _is_plain(op: ir.Operation) -> bool:
     for inner in body[:-1]:
         if not inner.name.startswith(("arith.", "math.")) or len(inner.results) != 1 or len(inner.regions):
             return False
-    return all(
-        v in own or (not isinstance(v.owner, ir.Block) and v.owner.operation.name == "arith.constant")
-        for inner in body
-        for v in inner.operands
-    )
+    return all(v in own or made_by(v, "arith.constant") is not None for inner in body for v in inner.operands)
 
 
 def _has_columns(places: Sequence[ir.AffineExpr], rank: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.registry import lower
 from stablehlo_py.core.types import TensorType
 from stablehlo_py.dialects.stablehlo import Op
@@ -59,9 +60,8 @@ def lower_sort(op: Op, *operands: Tensor) -> tuple[Tensor, ...]:
 
 def _numbers(value: ir.Value, dimension: int) -> bool:
     """Whether an operand is an iota along the dimension that is sorted."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.iota":
-        return False
-    return ir.IntegerAttr(value.owner.operation.attributes["iota_dimension"]).value == dimension
+    iota = made_by(value, "stablehlo.iota")
+    return iota is not None and ir.IntegerAttr(iota.attributes["iota_dimension"]).value == dimension
 
 
 def buffer_of(source: Tensor) -> ir.Value:

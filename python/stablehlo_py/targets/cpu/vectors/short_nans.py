@@ -10,6 +10,7 @@ for such an x, four instructions of nine. GPUs make NaN of ones.
 
 from __future__ import annotations
 
+from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.mlir import ir
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 
@@ -24,21 +25,17 @@ def is_needless(op: ir.Operation) -> bool:
     """Whether an op is the choice above for an x whose NaN are short: its last operand will do."""
     if op.name != "arith.select":
         return False
-    is_nan, quiet = (_maker(v) for v in list(op.operands)[:2])
-    if is_nan is None or is_nan.name != "arith.cmpf" or quiet is None or quiet.name != "arith.ori":
+    is_nan, quiet = made_by(op.operands[0], "arith.cmpf"), made_by(op.operands[1], "arith.ori")
+    if is_nan is None or quiet is None:
         return False
     x, same = is_nan.operands
-    bits = _maker(quiet.operands[0])
+    bits = made_by(quiet.operands[0], "arith.shrui")
     if x != same or not isinstance(x.type, ir.F32Type) or constant(quiet.operands[1]) != _QUIET:
         return False
-    if bits is None or bits.name != "arith.shrui" or constant(bits.operands[1]) != 16:
+    if bits is None or constant(bits.operands[1]) != 16:
         return False
-    cast = _maker(bits.operands[0])
-    return cast is not None and cast.name == "arith.bitcast" and cast.operands[0] == x and _has_short_nans(x)
-
-
-def _maker(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+    cast = made_by(bits.operands[0], "arith.bitcast")
+    return cast is not None and cast.operands[0] == x and _has_short_nans(x)
 
 
 def _has_short_nans(value: ir.Value) -> bool:
@@ -50,7 +47,7 @@ def _has_short_nans(value: ir.Value) -> bool:
         if value in seen:
             continue
         seen.add(value)
-        op = _maker(value)
+        op = maker(value)
         if op is None or len(seen) > _FARTHEST:
             return False
         if op.name == "arith.constant":
@@ -70,5 +67,5 @@ def _is_widened(op: ir.Operation) -> bool:
     """The bits of a bf16 moved up."""
     if op.name != "arith.bitcast":
         return False
-    moved = _maker(op.operands[0])
-    return moved is not None and moved.name == "arith.shli" and constant(moved.operands[1]) == 16
+    moved = made_by(op.operands[0], "arith.shli")
+    return moved is not None and constant(moved.operands[1]) == 16

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
@@ -204,10 +205,11 @@ class Body:
         loads = {op.results[0]: op for op in self.loop.body if op.name == "memref.load"}
         for store in self.loop.body:
             value = store.operands[0] if store.name == "memref.store" else None
-            if value is None or isinstance(value.owner, ir.Block):
+            joined = None if value is None else maker(value)
+            if value is None or joined is None:
                 continue
-            order = order_of(value.owner.operation, cpu)
-            before = [v for v in value.owner.operation.operands if v in loads and len(list(v.uses)) == 1]
+            order = order_of(joined, cpu)
+            before = [v for v in joined.operands if v in loads and len(list(v.uses)) == 1]
             same = [v for v in before if list(loads[v].operands) == list(store.operands)[1:]]
             if order is not None and len(same) == 1 and len(list(value.uses)) == 1:
                 found[value] = found[same[0]] = order
@@ -253,11 +255,11 @@ class Body:
         if value in self.loop.linear:
             return self._count_from(value, value)
         slot = self._slots[value] = len(self._values)
-        ty, owner = self._vector(value.type), value.owner
-        if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        ty, scalar = self._vector(value.type), made_by(value, "arith.constant")
+        if scalar is None:
             self._values.append(vector.broadcast(ty, value))
             return slot
-        number = owner.attributes["value"]
+        number = scalar.attributes["value"]
         if number in self._splats:
             self._slots[value] = self._splats[number]
             return self._splats[number]

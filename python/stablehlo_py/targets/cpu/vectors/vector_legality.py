@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
@@ -98,7 +99,7 @@ def _find_reductions(loop: Innermost, terminator: ir.Operation) -> None:
     carried = list(loop.op.regions[0].blocks[0].arguments)[1:]
     for argument, result in zip(carried, terminator.operands, strict=True):
         uses = [use.owner.operation for use in argument.uses]
-        if len(uses) != 1 or isinstance(result.owner, ir.Block) or result.owner.operation != uses[0]:
+        if len(uses) != 1 or maker(result) != uses[0]:
             raise _DoesNotFit
         op = uses[0]
         if len(list(result.uses)) != 1 or not _order_is_free(op):
@@ -177,7 +178,7 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
     """Whether an op can be done lane by lane; notes the size of what it makes."""
     if len(op.results) != 1:
         return False
-    if name in DIVISIONS and not _is_constant(operands[1]):
+    if name in DIVISIONS and made_by(operands[1], "arith.constant") is None:
         return False
     if not name.startswith("arith.") or name in _SCALAR_ARITH:
         intrinsic = name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
@@ -191,10 +192,6 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
     if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ty.width == 1):
         loop.sizes[element_bytes(ty)] += 1
     return True
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "arith.constant"
 
 
 def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> None:
@@ -238,6 +235,6 @@ def _check_memory(loop: Innermost) -> None:
 
 def base_of(buffer: ir.Value) -> ir.Value:
     """The buffer that a view is a view of."""
-    while not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in VIEWS:
-        buffer = buffer.owner.operation.operands[0]
+    while (view := made_by(buffer, *VIEWS)) is not None:
+        buffer = view.operands[0]
     return buffer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from stablehlo_py.mlir import arith, ir
+from stablehlo_py.mlir import ir
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import add, multiply
@@ -39,7 +39,7 @@ class RowPlaces:
         """How many there are in this phase."""
         total: Index = 1
         for loop in self.loops:
-            total = _product(total, self.counts.get(loop.name, loop.extent))
+            total = multiply(total, self.counts.get(loop.name, loop.extent))
         return total
 
     @property
@@ -79,12 +79,12 @@ class _Places:
             loop, *rest = loops
             steps: Index = 1
             for inner in rest:
-                steps = _product(steps, self.counts.get(inner.name, inner.extent))
+                steps = multiply(steps, self.counts.get(inner.name, inner.extent))
             nest.loop(
                 0,
                 self.counts.get(loop.name, loop.extent),
                 1,
-                lambda n: write(rest, add(offset, multiply(n, loop.x)), add(number, _product(n, steps))),
+                lambda n: write(rest, add(offset, multiply(n, loop.x)), add(number, multiply(n, steps))),
             )
 
         write(self.loops, 0, 0)
@@ -94,9 +94,3 @@ class _Places:
             start = start.moved(multiply(first, self.stride or 0))
             return [start.moved(r * (self.stride or 0)) for r in range(rows)]
         return [start.moved(nest.load(self.table, [add(first, r)])) for r in range(rows)]
-
-
-def _product(a: Index, b: Index) -> Index:
-    if isinstance(b, int):
-        return multiply(a, b)
-    return multiply(b, a) if isinstance(a, int) else arith.muli(a, b)

@@ -18,7 +18,7 @@ from stablehlo_py.targets.tpu import emit
 from stablehlo_py.targets.tpu.kernels.kernel_builder import padded, physical_type, unpadded
 from stablehlo_py.targets.tpu.kernels.nest_builder import Linear, NestBuilder
 from stablehlo_py.targets.tpu.planning.layout import up
-from stablehlo_py.targets.tpu.planning.moves import ON_CHIP
+from stablehlo_py.targets.tpu.planning.moves import unmapped_types
 
 INDEXED = ("stablehlo.gather", "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 INDEX_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "ui32")
@@ -36,14 +36,9 @@ class Start:
 def unmapped(operation: ir.Operation, chip: Chip, limit: int) -> str | None:
     """Why the chip does not do it; None where it does."""
     op = view(operation)
-    types = (*op.operand_types, op.type)
-    if not all(ty.is_static for ty in types):
-        return "its shape is not static"
-    if any(ty.size == 0 for ty in types):
-        return "it has no elements"
+    if reason := unmapped_types(op):
+        return reason
     table = op.operand_types[0]
-    if table.element.name not in ON_CHIP:
-        return f"the chip has no registers of {table.element}"
     indices = op.operand_types[1:2] if op.name == "stablehlo.gather" else op.operand_types[-len(table.shape) :]
     if any(ty.element.name not in INDEX_ELEMENTS for ty in indices):
         return f"the scalar unit has no registers of {indices[0].element}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import Chip
@@ -18,6 +19,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu.kernels.kernel_builder import KernelBuilder, as_blocks, physical_type, unpadded
 from stablehlo_py.targets.tpu.planning.box import same_tiles
 from stablehlo_py.targets.tpu.planning.group import FULL, LANE, MOVES, SCALAR, Group
+from stablehlo_py.targets.tpu.planning.layout import up
 
 ROW_UNIT = 32  # rows of whole tiles of every element type
 STEPS = 8  # blocks that a core's rows are cut into where they allow it: the first load and the last store stand alone
@@ -53,7 +55,7 @@ class VectorKernel(KernelBuilder):
 
     def body(self) -> None:
         *extra, out = self.block.arguments
-        shape = (self.block_rows, -(-self.group.n // self.chip.lanes) * self.chip.lanes)
+        shape = (self.block_rows, up(self.group.n, self.chip.lanes))
         buffers = self.input_buffers(self.group, shape)
         loads, store = self.semaphore(), self.semaphore()
         point, core = self.cores()
@@ -83,11 +85,10 @@ def batch_and_rows(group: Group) -> tuple[int, int]:
     """
     for value in group.inputs:
         source = value
-        while isinstance(source.owner, ir.Operation | ir.OpView) and source.owner.operation.name == "stablehlo.reshape":
-            source = source.owner.operation.operands[0]
-        owner = source.owner.operation if isinstance(source.owner, ir.Operation | ir.OpView) else None
+        while (reshape := made_by(source, "stablehlo.reshape")) is not None:
+            source = reshape.operands[0]
         shape = tensor_type(source.type).shape
-        if owner is None or owner.name not in ("mxu.unpad", "mxu.kernel") or group.kinds[value] != FULL:
+        if made_by(source, "mxu.unpad", "mxu.kernel") is None or group.kinds[value] != FULL:
             continue
         if len(shape) == 3 and shape[2] == group.n and shape[0] * shape[1] == group.rows:
             return shape[0], shape[1]
@@ -100,7 +101,7 @@ def batch_and_rows(group: Group) -> tuple[int, int]:
 def _block_rows(group: Group, rows: int, cores: int, chip: Chip, vmem_limit: int) -> int:
     """Rows of a block: some steps for each core, and all buffers within the limit."""
     made = [op.results[0] for op in group.members if op.name not in MOVES and group.kinds[op.results[0]] != SCALAR]
-    columns = -(-group.n // chip.lanes) * chip.lanes
+    columns = up(group.n, chip.lanes)
     # Two copies of what transfers touch: the inputs and the result.
     values = [*group.inputs, *group.inputs, *made, group.root.results[0]]
     row_bytes = sum(
@@ -110,7 +111,7 @@ def _block_rows(group: Group, rows: int, cores: int, chip: Chip, vmem_limit: int
     )
     lane_bytes = sum(2 * columns * 4 for v in values if group.kinds[v] == LANE)
     unit = ROW_UNIT
-    wanted = -(-rows // (cores * STEPS * unit)) * unit
+    wanted = up(-(-rows // (cores * STEPS)), unit)
     most = (vmem_limit - lane_bytes) // row_bytes
     most = most // unit * unit if most >= unit else most // chip.sublanes * chip.sublanes
     if most < chip.sublanes:

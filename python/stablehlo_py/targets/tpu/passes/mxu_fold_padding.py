@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
@@ -33,18 +34,18 @@ class MxuFoldPadding(Pass):
 def result_behind(operand: ir.Value) -> ir.Value | None:
     """The result of a kernel that an operand is, behind padding and reshapes that undo each other."""
     value = operand
-    producer = _producer(value)
+    producer = maker(value)
     if producer is not None and producer.name == "mxu.pad":
         value = producer.operands[0]
     wanted = value.type
-    producer = _producer(value)
+    producer = maker(value)
     while producer is not None and producer.name == "stablehlo.reshape":
         value = producer.operands[0]
-        producer = _producer(value)
+        producer = maker(value)
     given = value.type
     if producer is not None and producer.name == "mxu.unpad":
         value = producer.operands[0]
-        producer = _producer(value)
+        producer = maker(value)
     if producer is None or producer.name != "mxu.kernel" or value == operand:
         return None
     if value.type == operand.type and given == wanted:
@@ -61,14 +62,9 @@ def bitcast(value: ir.Value, wanted: ir.Value) -> ir.Value:
 
 def _erase_dead(value: ir.Value) -> None:
     """Erase the ops that nobody uses any more, from the last on."""
-    producer = _producer(value)
+    producer = maker(value)
     if producer is None or producer.name not in ("mxu.pad", "mxu.unpad", "stablehlo.reshape") or list(value.uses):
         return
     before = producer.operands[0]
     producer.erase()
     _erase_dead(before)
-
-
-def _producer(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import mxu
@@ -66,8 +67,8 @@ class MxuLayouts(Pass):
 
 def source_of(value: ir.Value) -> ir.Value:
     """The value that an operand is, before reshapes that leave its two inner dimensions alone."""
-    while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.operation.name == "stablehlo.reshape":
-        before = value.owner.operation.operands[0]
+    while (reshape := made_by(value, "stablehlo.reshape")) is not None:
+        before = reshape.operands[0]
         inner = tensor_type(before.type).shape[-2:]
         if len(inner) < 2 or inner != tensor_type(value.type).shape[-2:]:
             break
@@ -160,10 +161,7 @@ def relayout_cycles(ty: TensorType, machine: Chip) -> float:
 
 def transpose_of(value: ir.Value) -> ir.Operation | None:
     """The transpose that makes a value, if it changes its inner dimensions."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView) or owner.operation.name != "stablehlo.transpose":
-        return None
-    return owner.operation if tensor_type(value.type).rank >= 2 else None
+    return made_by(value, "stablehlo.transpose") if tensor_type(value.type).rank >= 2 else None
 
 
 def rewrite(contract: ir.Operation, form: Form, stored: dict[ir.Value, bool]) -> ir.Value:

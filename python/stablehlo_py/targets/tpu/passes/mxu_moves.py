@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
@@ -111,10 +112,7 @@ def _flat(factors: tuple[Factor, ...], source: tuple[int, ...], target: tuple[in
 
 def is_constant(value: ir.Value) -> bool:
     """Made of nothing that the program is given."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
-        return False
-    operation = owner.operation
-    if operation.name.startswith("mxu.") or operation.regions:
+    operation = maker(value)
+    if operation is None or operation.name.startswith("mxu.") or operation.regions:
         return False
     return all(is_constant(operand) for operand in operation.operands)

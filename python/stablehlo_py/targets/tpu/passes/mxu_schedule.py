@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import mxu
@@ -262,10 +263,9 @@ def _latest_starts(
 
 def _first_kernel_after(value: ir.Value, kernels: Sequence[ir.Operation], number: dict[ir.Value, int]) -> int:
     """The first kernel before which a value can be there: behind those that it is made from."""
-    owner = origin_of(value).owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
+    op = maker(origin_of(value))
+    if op is None:
         return 0
-    op = owner.operation
     if op.name == "mxu.kernel":
         return number.get(op.results[0], len(kernels) - 1) + 1
     return max((_first_kernel_after(v, kernels, number) for v in _operands(op)), default=0)

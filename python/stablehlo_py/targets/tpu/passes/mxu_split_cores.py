@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import mxu
@@ -172,10 +173,7 @@ def crossing_bytes(has: str, needs: str, ty: TensorType, moved: bool) -> float:
 def source_of(value: ir.Value) -> tuple[ir.Value, bool]:
     """Where a value comes from, through ops that only move or convert; and whether they change what lies in which half."""
     moved = False
-    while isinstance(value.owner, ir.Operation | ir.OpView):
-        operation = value.owner.operation
-        if operation.name not in (*MOVES[:5], "stablehlo.convert", "mxu.unpad", "mxu.pad"):
-            break
+    while (operation := made_by(value, *MOVES[:5], "stablehlo.convert", "mxu.unpad", "mxu.pad")) is not None:
         op = view(operation)
         if operation.name == "stablehlo.reshape":
             before, after = op.operand_types[0].shape, op.type.shape

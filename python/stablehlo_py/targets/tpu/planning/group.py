@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
@@ -165,7 +166,7 @@ def find_group(root: ir.Operation, taken: set[ir.Value], place: dict[ir.Value, i
     while changed:
         changed = False
         for value, kind in list(group.kinds.items()):
-            producer = _producer(value)
+            producer = maker(value)
             if kind == SCALAR or producer is None or value in members or value in taken or producer.name in PRODUCTS:
                 continue
             if len(producer.results) != 1:
@@ -217,7 +218,7 @@ def _used_inside(value: ir.Value, members: dict[ir.Value, ir.Operation]) -> bool
 def _absorb_product(group: Group, members: dict[ir.Value, ir.Operation], taken: set[ir.Value]) -> None:
     """Let a product whose result only this group uses be computed in the same kernel."""
     for value, kind in list(group.kinds.items()):
-        producer = _producer(value)
+        producer = maker(value)
         if kind != FULL or producer is None or producer.name not in PRODUCTS or value in taken:
             continue
         if (
@@ -235,8 +236,3 @@ def _finish(group: Group, members: list[ir.Operation]) -> None:
     group.members = members
     made = {result for op in members for result in op.results}
     group.inputs = [value for value, kind in group.kinds.items() if value not in made and kind != SCALAR]
-
-
-def _producer(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablehlo_py.core.collect import maker
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
@@ -40,16 +41,21 @@ class Move:
         return list(dict.fromkeys(piece.source for piece in self.pieces))
 
 
-def move_of(operation: ir.Operation) -> Move | str:
-    """What an op moves, or why the chip does not do it."""
-    op = view(operation)
+def unmapped_types(op: Op) -> str | None:
+    """Why the chip moves no elements of such types; None where it does."""
     types = (*op.operand_types, op.type)
     if not all(ty.is_static for ty in types):
         return "its shape is not static"
     if any(ty.size == 0 for ty in types):
         return "it has no elements"
-    if op.type.element.name not in ON_CHIP:
-        return f"the chip has no registers of {op.type.element}"
+    return None if op.type.element.name in ON_CHIP else f"the chip has no registers of {op.type.element}"
+
+
+def move_of(operation: ir.Operation) -> Move | str:
+    """What an op moves, or why the chip does not do it."""
+    op = view(operation)
+    if reason := unmapped_types(op):
+        return reason
     if op.name == "stablehlo.pad":
         return _pad(op)
     if op.name == "stablehlo.concatenate":
@@ -123,10 +129,9 @@ def _composed(source: ir.Value, applied: list[ir.Operation]) -> Box | None:
 
 def _mover(value: ir.Value, last: ir.Value) -> ir.Operation | None:
     """The op that moves elements to `value`. One that moves twice as much as `last` takes of it, for several, stays alone."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
+    operation = maker(value)
+    if operation is None:
         return None
-    operation = owner.operation
     if operation.name == "stablehlo.convert":
         kinds = {tensor_type(v.type).element.name for v in (operation.operands[0], operation.results[0])}
         return operation if kinds <= set(FLOATS) and value == last else None
