@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stablehlo_py.garbage import none_collected
+
 if TYPE_CHECKING:
     from stablehlo_py.compiler import Options as Options
     from stablehlo_py.compiler import compile as compile
@@ -35,4 +37,5 @@ def __getattr__(name: str) -> Any:  # Any: one of __all__
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES.get(name, "errors")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    with none_collected():
+        return getattr(importlib.import_module(f"{__name__}.{home}"), name)

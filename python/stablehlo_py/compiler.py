@@ -6,15 +6,13 @@ read the program -> run the target's pipeline, stage by stage -> build the Progr
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.errors import BadOption, CompileError
+from stablehlo_py.garbage import none_collected
 from stablehlo_py.records import field, record
 from stablehlo_py.runtime.executable import Executable, Stages
 from stablehlo_py.runtime.executor import make_executor
@@ -89,7 +87,7 @@ def compile(
     if parts is not None:
         clock.lap("cache")
         return _load(source, target, options, parts, clock)
-    with _no_collections():
+    with none_collected():
         from stablehlo_py.building import Making, Open, build
 
         parts = build(source, Making(target, options.codegen, options.threads, store, clock.lap))
@@ -98,23 +96,6 @@ def compile(
         if store and key:
             store.put("program", key, pack([parts[0].to_bytes(), *parts[1]]))
         return _load(source, target, options, parts, clock)
-
-
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """No garbage collection meanwhile: a compilation leaves a few thousand objects that are garbage, most of them none.
-
-    What it makes sets collections off all the same, and one goes through all objects of the process: beside JAX that
-    takes 80 ms, as long as three small programs.
-    """
-    if not gc.isenabled():  # by the user, or by another thread that compiles
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Clock) -> Executable:  # Any: as in compile

@@ -380,23 +380,6 @@ def test_no_garbage_is_collected_during_a_compilation(monkeypatch):
     assert gc.isenabled()
 
 
-def test_garbage_is_collected_again_after_an_error():
-    with pytest.raises(BadInput), compiler._no_collections():
-        assert not gc.isenabled()
-        raise BadInput("no program")
-    assert gc.isenabled()
-
-
-def test_a_user_who_collects_no_garbage_is_left_alone():
-    gc.disable()
-    try:
-        with compiler._no_collections():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
 def test_a_compilation_leaves_little_garbage():
     """Why none need be collected meanwhile."""
     stablehlo_py.compile(SMALL, cache=False)

@@ -46,7 +46,7 @@ def test_a_program_from_the_cache_needs_no_compiler(compiled):
     _, warm = compiled
     assert not {name for name in warm if name.startswith(("torch_mlir", "llvmlite"))}
     assert not {"stablehlo_py.building", "stablehlo_py.mlir", "stablehlo_py.transforms", "stablehlo_py.ops"} & warm
-    assert len(ours(warm)) <= 31
+    assert len(ours(warm)) <= 32
 
 
 def test_a_program_from_the_cache_imports_nothing_for_other_programs(compiled):
@@ -62,4 +62,4 @@ def test_the_first_program_imports_no_more_than_it_did(compiled):
     assert not {f"stablehlo_py.ops.{name}" for name in ("batch_norm", "random", "scatter", "sort", "window")} & first
     assert not {f"stablehlo_py.ops.evaluate.{name}" for name in ("convolution", "fft", "linalg", "sort")} & first
     assert "stablehlo_py.targets.cpu.sorting" not in first
-    assert len(ours(first)) <= 211  # seven of them are folders
+    assert len(ours(first)) <= 212  # seven of them are folders
