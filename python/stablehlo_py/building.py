@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stablehlo_py.analysis.cost import program_cost
 from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.core import pipeline
 from stablehlo_py.core.types import TensorType
@@ -18,7 +17,6 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
 from stablehlo_py.reading import read_module
 from stablehlo_py.records import record
-from stablehlo_py.runtime.dynamic import Shapes
 from stablehlo_py.runtime.executable import Signature
 from stablehlo_py.runtime.parts import thread_count
 from stablehlo_py.runtime.program import ArrayType, Program, constant_bytes
@@ -34,6 +32,9 @@ from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_p
 from stablehlo_py.transforms.kernels.memory_pieces import Piece, piece_of
 from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
 from stablehlo_py.transforms.normalize.specialize import open_program, specialize
+
+if TYPE_CHECKING:
+    from stablehlo_py.runtime.dynamic import Shapes
 
 WHOLE = "kernels"  # the last stage that sees the whole program: behind it, each kernel goes its own way
 SMALL = 1 << 20  # bytes of constants up to which a context is used again
@@ -205,6 +206,8 @@ def _number(function: ir.Operation, name: str) -> int:
 
 def cost(source: Any, target: str) -> dict[str, int]:  # Any: as in compile
     """What the program has to do, counted after simplification; read again, since nobody asks in most runs."""
+    from stablehlo_py.analysis.cost import program_cost
+
     with borrowed_context() as context:
         module = read_module(source, context)
         pipeline.run(pipeline.load(target), module.operation, stop_after="simplify")

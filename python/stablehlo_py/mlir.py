@@ -1,4 +1,4 @@
-"""The seam: the only module that names the package of the MLIR bindings.
+"""The seam: with `mlir_builders`, which is a part of it, the only module that names the package of the MLIR bindings.
 
 Everything else imports `ir`, the pass manager and the dialect builders from here, so another package with the upstream
 layout and StableHLO registered can stand in. Known traps of the bindings are kept away from the rest of the house here.
@@ -9,15 +9,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch_mlir._mlir_libs as _libraries
-import torch_mlir.dialects as _dialects
 from torch_mlir import ir as ir
 from torch_mlir import rewrite as rewrite
 from torch_mlir._mlir_libs import _mlir as _bindings
@@ -25,11 +23,11 @@ from torch_mlir._mlir_libs import _stablehlo as stablehlo
 from torch_mlir._mlir_libs import _torchMlir as _torch
 from torch_mlir.passmanager import PassManager as PassManager
 
-# Without a Python module for a dialect, every op view of it retries a failing import: 25 us instead of 0.4 us an op.
-for _namespace in ("stablehlo", "chlo", "vhlo", "sdy", "mhlo", "mxu"):
-    _name = f"{_dialects.__name__}.{_namespace}"
-    if _name not in sys.modules:
-        sys.modules[_name] = types.ModuleType(_name)
+from stablehlo_py.mlir_builders import BUILDERS, ENUMERATIONS
+
+# Where an op is looked at and no module of its dialect is imported, the bindings look for one: 25 us for each op of a dialect
+# that has none, and up to 25 ms for the builders of all ops of one that has. Whoever wants builders imports them.
+_bindings.globals.dialect_search_modules = []
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import arith as arith
@@ -74,102 +72,21 @@ stablehlo.register_stablehlo_passes()
 _PARTS = {"linalg": ("dialects._linalg_ops_gen", "dialects._linalg_enum_gen", "_mlir_libs._mlirDialectsLinalg")}
 
 
-Builder = Callable[..., Any]  # Any: as the bindings have it
-
-
-def _builder_of_bindings(op: str) -> Builder:
-    dialect, _, name = op.partition(".")
-    return getattr(importlib.import_module(f"{PACKAGE}.dialects.{dialect}"), name)
-
-
-def _of_operands(op: str) -> Builder:
-    """A builder of an op whose result has the type of its last operand."""
-
-    def build(*operands: ir.Value, **options: Any) -> ir.Value:  # Any: as the bindings have it
-        if options:
-            return _builder_of_bindings(op)(*operands, **options)
-        return ir.Operation.create(op, results=[operands[-1].type], operands=operands).results[0]
-
-    return build
-
-
-def _conversion(op: str) -> Builder:
-    def build(result: ir.Type, operand: ir.Value) -> ir.Value:
-        return ir.Operation.create(op, results=[result], operands=[operand]).results[0]
-
-    return build
-
-
-def _comparison(op: str) -> Builder:
-    def build(predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        ty: ir.Type = ir.IntegerType.get_signless(1)
-        if isinstance(lhs.type, ir.VectorType):
-            ty = ir.VectorType.get(lhs.type.shape, ty)
-        number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
-        return ir.Operation.create(op, results=[ty], operands=[lhs, rhs], attributes={"predicate": number}).results[0]
-
-    return build
-
-
-def _constant(op: str) -> Builder:
-    def build(ty: ir.Type, value: float | ir.Attribute) -> ir.Value:
-        if isinstance(value, int):
-            value = ir.IntegerAttr.get(ty, value)
-        elif isinstance(value, float):
-            value = ir.FloatAttr.get(ty, value)
-        return ir.Operation.create(op, results=[ty], attributes={"value": value}).results[0]
-
-    return build
-
-
-# Builders of the ops that kernels are made of, in a third of the 7 to 12 us that the bindings' own take: those look up
-# context, location and result types in Python, several times over.
-_QUICK: dict[str, Callable[[str], Builder]] = {
-    "arith.constant": _constant,
-    "arith.cmpi": _comparison,
-    "arith.cmpf": _comparison,
-    "arith.select": _of_operands,
-    "vector.fma": _of_operands,
-    "vector.broadcast": _conversion,
-    "vector.bitcast": _conversion,
-}
-for _name in ("add", "sub", "mul", "div", "rem", "maximum", "minimum", "neg"):
-    _QUICK[f"arith.{_name}f"] = _of_operands
-for _name in ("add", "sub", "mul", "and", "or", "xor", "shl"):
-    _QUICK[f"arith.{_name}i"] = _of_operands
-for _name in ("div", "rem", "ceildiv", "floordiv", "shr", "max", "min"):
-    _QUICK[f"arith.{_name}si"] = _QUICK[f"arith.{_name}ui"] = _of_operands
-for _name in [
-    "bitcast",
-    "index_cast",
-    "index_castui",
-    "sitofp",
-    "uitofp",
-    "fptosi",
-    "fptoui",
-    "extf",
-    "truncf",
-    "extsi",
-    "extui",
-    "trunci",
-]:
-    _QUICK[f"arith.{_name}"] = _conversion
-
-
 class _Builders(types.ModuleType):
-    """The builders of a dialect, imported when one is first used: to name a dialect costs nothing."""
+    """The builders of a dialect: our own, and those of the bindings, which are imported when one of them is first used."""
 
     def __getattr__(self, name: str) -> Any:  # Any: what a module holds
         if name.startswith("__"):
             raise AttributeError(name)  # asked of every module by who knows whom
         dialect = self.__name__.rpartition(".")[2]
-        if (make := _QUICK.get(f"{dialect}.{name}")) is not None:
-            builder = vars(self)[name] = make(f"{dialect}.{name}")
-            return builder
+        own = BUILDERS.get(f"{dialect}.{name}") or ENUMERATIONS.get(f"{dialect}.{name}")
+        if own is not None:
+            vars(self)[name] = own
+            return own
         for part in _PARTS.get(dialect, (f"dialects.{dialect}",)):
             held = vars(importlib.import_module(f"{PACKAGE}.{part}"))
-            own = (key for key in held if not key.startswith("__") and f"{dialect}.{key}" not in _QUICK)
-            vars(self).update((key, held[key]) for key in own)
+            theirs = (key for key in held if not key.startswith("__") and f"{dialect}.{key}" not in BUILDERS)
+            vars(self).update((key, held[key]) for key in theirs)
         return super().__getattribute__(name)
 
 
@@ -179,20 +96,6 @@ def __getattr__(name: str) -> types.ModuleType:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     builders = globals()[name] = _Builders(f"{PACKAGE}.dialects.{name}")
     return builders
-
-
-def _take_as_loaded(dialect: str) -> None:
-    """Keep the bindings from importing all builders of a dialect when an op of it is looked at."""
-    name = f"{_dialects.__name__}.{dialect}"
-    if name in sys.modules:
-        return
-    sys.modules[name] = types.ModuleType(name)
-    _bindings.globals._check_dialect_module_loaded(dialect)
-    del sys.modules[name]  # whoever imports it gets the real one
-
-
-for _namespace in ("linalg", "llvm"):
-    _take_as_loaded(_namespace)
 
 
 def llvm_ir(module: ir.Operation) -> str:

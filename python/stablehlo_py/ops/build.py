@@ -128,9 +128,8 @@ def scalar(element: ElementType, value: object) -> ir.Value:
     """A constant compute scalar from a Python or numpy scalar."""
     if element.is_complex:
         number = np.asarray(value, element.dtype)
-        return complex.CreateOp(
-            compute_type(element), scalar(element.part, np.real(number)), scalar(element.part, np.imag(number))
-        ).result
+        parts = (scalar(element.part, part(number)) for part in (np.real, np.imag))
+        return complex.create_(compute_type(element), *parts)
     ty = compute_type(element)
     if element.is_float:
         wide = np.float64 if element.bits == 64 else np.float32
@@ -170,9 +169,7 @@ def splat(ty: TensorType, value: object) -> Tensor:
 def fill(ty: TensorType, stored: ir.Value) -> Tensor:
     """A tensor that holds the stored scalar everywhere."""
     out = empty(ty).value
-    op = linalg.FillOp([out.type], [stored], [out])
-    linalg.fill_builtin_region(op.operation)
-    return Tensor(op.results[0], ty)
+    return Tensor(linalg.fill([out.type], [stored], [out]).results[0], ty)
 
 
 def empty(ty: TensorType) -> Tensor:
@@ -185,7 +182,7 @@ def buffer(ty: TensorType) -> Tensor:
 
     Equal `empty` tensors become one value, and bufferisation then gives two loop-carried tensors the same memory.
     """
-    return Tensor(bufferization.AllocTensorOp(storage_tensor(ty), []).result, ty)
+    return Tensor(bufferization.alloc_tensor(storage_tensor(ty), []), ty)
 
 
 def results(types: Sequence[TensorType]) -> list[Tensor]:
@@ -265,7 +262,7 @@ def generic(
         maps = [identity_map(inits[0].rank)] * (len(inputs) + len(inits))
     if iterators is None:
         iterators = [PARALLEL] * maps[0].n_dims
-    op = linalg.GenericOp(
+    op = linalg.generic(
         [t.value.type for t in inits],
         [t.value for t in inputs],
         [t.value for t in inits],
@@ -281,7 +278,7 @@ def generic(
             if read
         ]
         results = as_tuple(body(*scalars))
-        linalg.YieldOp([narrow(t.element, r) for t, r in zip(inits, results, strict=True)])
+        linalg.yield_([narrow(t.element, r) for t, r in zip(inits, results, strict=True)])
     return tuple(Tensor(r, t.type) for r, t in zip(op.results, inits, strict=True))
 
 
@@ -292,7 +289,7 @@ def as_tuple(values: object) -> tuple:
 
 def loop_index(dim: int) -> ir.Value:
     """The index of a loop, inside the body of `generic`."""
-    return linalg.IndexOp(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)).result
+    return linalg.index(dim)
 
 
 PARALLEL_LOOP = "kernel.parallel"  # marks a loop whose steps do not depend on each other
@@ -332,13 +329,15 @@ def loops(
     def nest(depth: int, outer: list[ir.Value], values: list) -> list:
         if depth == len(bound):
             return list(body(outer, values))
-        loop = scf.ForOp(zero, bound[depth], one, [_raw(v) for v in values])
+        loop = scf.for_(zero, bound[depth], one, [_raw(v) for v in values])
         if depth < parallel:
             loop.attributes[PARALLEL_LOOP] = ir.UnitAttr.get()
-        with ir.InsertionPoint(loop.body), one_body():
-            inner = [_wrapped(v, t) for v, t in zip(loop.inner_iter_args, types, strict=True)]
-            scf.yield_([_raw(v) for v in nest(depth + 1, [*outer, loop.induction_variable], inner)])
-        return [_wrapped(v, t) for v, t in zip(loop.results_, types, strict=True)]
+        block = loop.regions[0].blocks[0]
+        with ir.InsertionPoint(block), one_body():
+            at, *inner = block.arguments
+            inner = [_wrapped(v, t) for v, t in zip(inner, types, strict=True)]
+            scf.yield_([_raw(v) for v in nest(depth + 1, [*outer, at], inner)])
+        return [_wrapped(v, t) for v, t in zip(loop.results, types, strict=True)]
 
     return nest(0, [], list(carried))
 
@@ -350,9 +349,9 @@ def when(
     otherwise: Callable[[], Sequence],
 ) -> list:
     """scf.if on an i1; both sides give tensors or scalars of the types of `like`."""
-    op = scf.IfOp(condition, [_raw(v).type for v in like], has_else=True)
-    for block, branch in ((op.then_block, then), (op.else_block, otherwise)):
-        with ir.InsertionPoint(block):
+    op = scf.if_(condition, [_raw(v).type for v in like])
+    for region, branch in zip(op.regions, (then, otherwise), strict=True):
+        with ir.InsertionPoint(region.blocks[0]):
             scf.yield_([_raw(v) for v in branch()])
     types = [v.type if isinstance(v, Tensor) else None for v in like]
     return [_wrapped(v, t) for v, t in zip(op.results, types, strict=True)]
@@ -460,7 +459,7 @@ def from_index(element: ElementType, value: ir.Value) -> ir.Value:
     """An index as a compute scalar of any element type; integers wrap, floats round once."""
     if element.is_complex:
         part = from_index(element.part, value)
-        return complex.CreateOp(compute_type(element), part, scalar(element.part, 0)).result
+        return complex.create_(compute_type(element), part, scalar(element.part, 0))
     wide = ir.IntegerType.get_signless(64)
     number = arith.index_cast(wide, value)
     if element.is_float:

@@ -29,7 +29,7 @@ class Complex:
 
     @property
     def value(self) -> ir.Value:
-        return complex.CreateOp(ir.ComplexType.get(self.re.type), self.re.value, self.im.value).result
+        return complex.create_(ir.ComplexType.get(self.re.type), self.re.value, self.im.value)
 
 
 def parts(value: ir.Value) -> Complex:

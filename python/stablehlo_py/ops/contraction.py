@@ -97,7 +97,7 @@ def cast(source: ElementType, target: ElementType, value: ir.Value) -> ir.Value:
         return value
     if target.is_complex:
         part = cast(source, target.part, value)
-        return complex.CreateOp(want, part, build.scalar(target.part, 0)).result
+        return complex.create_(want, part, build.scalar(target.part, 0))
     if source.is_float and target.is_float:
         return arith.extf(want, value) if source.bits < 64 and target.bits == 64 else arith.truncf(want, value)
     unsigned = source.is_unsigned or source.is_bool

@@ -30,11 +30,11 @@ def convert(source: ElementType, target: ElementType, value: ir.Value) -> ir.Val
     if source.is_complex:
         if target.is_complex:
             re, im = (convert(source.part, target.part, part(value)) for part in (complex.re, complex.im))
-            return complex.CreateOp(build.compute_type(target), re, im).result
+            return complex.create_(build.compute_type(target), re, im)
         return convert(source.part, target, complex.re(value))
     if target.is_complex:
         re = convert(source, target.part, value)
-        return complex.CreateOp(build.compute_type(target), re, build.scalar(target.part, 0)).result
+        return complex.create_(build.compute_type(target), re, build.scalar(target.part, 0))
     if source.is_float:
         return _from_float(target, Num(value))
     return _from_integer(source, target, Num(value))
@@ -141,7 +141,7 @@ def from_bits(element: ElementType, bits: Num) -> ir.Value:
         low = bits.resize(element.bits)
         high = bits.shift_right_logical(element.bits).resize(element.bits)
         re, im = from_bits(element.part, low), from_bits(element.part, high)
-        return complex.CreateOp(build.compute_type(element), re, im).result
+        return complex.create_(build.compute_type(element), re, im)
     if not element.is_float:
         return bits.value
     if element.bits <= 8:

@@ -191,7 +191,7 @@ def polynomial(x: Num, coefficients: Sequence[float], *, contract: bool = False)
     result = x.lift(coefficients[0])
     for c in coefficients[1:]:
         if contract:
-            flag = arith.FastMathFlags.contract
+            flag = ir.Attribute.parse("#arith.fastmath<contract>")
             product = arith.mulf(result.value, x.value, fastmath=flag)
             result = Num(arith.addf(product, x.lift(c).value, fastmath=flag))
         else:

@@ -19,7 +19,7 @@ def move(source: Tensor, ty: TensorType, source_dims: Sequence[int]) -> Tensor:
     """result[i] = source[i[d] for d in source_dims]: a broadcast, a transposition, or a copy."""
     op, block = _generic([source], ty, [build.dims_map(ty.rank, source_dims), build.identity_map(ty.rank)])
     with ir.InsertionPoint(block):
-        linalg.YieldOp([block.arguments[0]])
+        linalg.yield_([block.arguments[0]])
     return Tensor(op.results[0], ty)
 
 
@@ -27,15 +27,13 @@ def assemble(ty: TensorType, body: Callable[[list[ir.Value]], ir.Value]) -> Tens
     """result[i] = body(i), a stored scalar: what no map of indices can say."""
     op, block = _generic([], ty, [build.identity_map(ty.rank)])
     with ir.InsertionPoint(block):
-        linalg.YieldOp([body([build.loop_index(d) for d in range(ty.rank)])])
+        linalg.yield_([body([build.loop_index(d) for d in range(ty.rank)])])
     return Tensor(op.results[0], ty)
 
 
-def _generic(
-    sources: Sequence[Tensor], ty: TensorType, maps: Sequence[ir.AffineMap]
-) -> tuple[linalg.GenericOp, ir.Block]:
+def _generic(sources: Sequence[Tensor], ty: TensorType, maps: Sequence[ir.AffineMap]) -> tuple[ir.Operation, ir.Block]:
     target = build.empty(ty)
-    op = linalg.GenericOp(
+    op = linalg.generic(
         [target.value.type],
         [t.value for t in sources],
         [target.value],

@@ -12,7 +12,7 @@ def call_libm(name: str, arguments: Sequence[ir.Value], results: Sequence[ir.Typ
     """Call `name`; two f64 arguments or results stand for one `double _Complex`, as the x86-64 and AArch64 ABIs pass it."""
     block = ir.InsertionPoint.current.block
     _declare(_enclosing_module(block), name, [a.type for a in arguments], results)
-    return list(func.CallOp(list(results), ir.FlatSymbolRefAttr.get(name), list(arguments)).results)
+    return list(func.call(results, name, arguments).results)
 
 
 def call(name: str, *arguments: Num) -> Num:
@@ -32,7 +32,7 @@ def _enclosing_module(block: ir.Block) -> ir.Block:
 def _declare(body: ir.Block, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type]) -> None:
     # declarations stand first, so one that is there is found without looking at the kernels
     for op in body.operations:
-        if isinstance(op, func.FuncOp) and op.name.value == name:
+        if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name:
             return
     with ir.InsertionPoint.at_block_begin(body), ir.Location.unknown():
-        func.FuncOp(name, (list(arguments), list(results)), visibility="private")
+        func.func(name, ir.FunctionType.get(arguments, results), private=True)

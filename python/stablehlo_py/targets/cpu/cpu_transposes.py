@@ -16,7 +16,7 @@ from typing import ClassVar
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
-from stablehlo_py.mlir import arith, ir, scf
+from stablehlo_py.mlir import arith, ir
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.register_transpose import transposed
@@ -182,11 +182,12 @@ def _nest(dims: Sequence[int], shape: Sequence[int], indices: list[int | ir.Valu
 def _move(of: Transposition, indices: list[int | ir.Value], count: int) -> None:
     """`count` elements of the result's last dimension, one by one."""
     first = indices[-1]
-    loop = scf.ForOp(nest.index(0), nest.index(count), nest.index(1))
-    with ir.InsertionPoint(loop.body):
-        places = [*indices[:-1], nest.add(first, loop.induction_variable)]
+
+    def body(place: ir.Value) -> None:
+        places = [*indices[:-1], nest.add(first, place)]
         nest.store(nest.load(of.source, [places[d] for d in of.source_dims]), of.target, places)
-        scf.yield_([])
+
+    nest.loop(0, count, 1, body)
 
 
 def _move_block(of: Transposition, indices: Sequence[int | ir.Value], n: int, streaming: bool) -> None:

@@ -52,15 +52,13 @@ def lower_function(function: ir.Operation, target: str) -> None:
     ty = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs, results = ([tensor_type(t) for t in types] for types in (ty.inputs, ty.results))
     with ir.InsertionPoint(function), function.location:
-        new = func.FuncOp(
-            ir.StringAttr(function.attributes["sym_name"]).value,
-            ([build.storage_tensor(t) for t in inputs], [build.storage_tensor(t) for t in results]),
-        )
+        types = ([build.storage_tensor(t) for t in side] for side in (inputs, results))
+        new = func.func(ir.StringAttr(function.attributes["sym_name"]).value, ir.FunctionType.get(*types))
         for name in ("sym_visibility", KERNEL, INPLACE):
             if name in function.attributes:
                 new.attributes[name] = function.attributes[name]
         old_block = function.regions[0].blocks[0]
-        block = new.add_entry_block()
+        block = new.regions[0].blocks.append(*[build.storage_tensor(t) for t in inputs])
         values = {
             old: Tensor(value, t) for old, value, t in zip(old_block.arguments, block.arguments, inputs, strict=True)
         }
@@ -78,7 +76,7 @@ def lower_function(function: ir.Operation, target: str) -> None:
                 outputs = lower_loop(old_block, values)
             else:
                 outputs = _Lowering(target, values).block(old_block)
-            func.ReturnOp([t.value for t in outputs])
+            func.return_([t.value for t in outputs])
     function.erase()
 
 
@@ -152,11 +150,8 @@ class _Lowering:
         return tuple(operands)
 
     def call(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
-        call = func.CallOp(
-            [build.storage_tensor(t) for t in op.types],
-            ir.FlatSymbolRefAttr.get(op.symbol("callee")),
-            [t.value for t in operands],
-        )
+        types = [build.storage_tensor(t) for t in op.types]
+        call = func.call(types, op.symbol("callee"), [t.value for t in operands])
         return tuple(Tensor(v, t) for v, t in zip(call.results, op.types, strict=True))
 
     def custom_call(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
@@ -169,28 +164,25 @@ class _Lowering:
                 where=describe_location(op.location),
                 hint="compile for the cpu target",
             )
-        call = func.CallOp(
-            [build.storage_tensor(t) for t in op.types],
-            ir.FlatSymbolRefAttr.get(_declared(op)),
-            [t.value for t in operands],
-        )
+        types = [build.storage_tensor(t) for t in op.types]
+        call = func.call(types, _declared(op), [t.value for t in operands])
         for name in op.operation.attributes:
-            call.operation.attributes[name] = op.operation.attributes[name]
+            call.attributes[name] = op.operation.attributes[name]
         return tuple(Tensor(v, t) for v, t in zip(call.results, op.types, strict=True))
 
     def while_(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
         types = [build.storage_tensor(t) for t in op.types]
-        loop = scf.WhileOp(types, [t.value for t in operands])
-        for region, number in ((loop.before, 0), (loop.after, 1)):
-            block = region.blocks.append(*types, arg_locs=[op.location] * len(types))
+        loop = scf.while_(types, [t.value for t in operands])
+        for number, region in enumerate(loop.regions):
+            block = region.blocks[0]
             for old, value, t in zip(op.block(number).arguments, block.arguments, op.types, strict=True):
                 self.values[old] = Tensor(value, t)
             with ir.InsertionPoint(block):
                 outputs = self.block(op.block(number))
                 if number == 0:
-                    scf.ConditionOp(build.read(outputs[0], []), block.arguments)
+                    scf.condition(build.read(outputs[0], []), block.arguments)
                 else:
-                    scf.YieldOp([t.value for t in outputs])
+                    scf.yield_([t.value for t in outputs])
         return tuple(Tensor(v, t) for v, t in zip(loop.results, op.types, strict=True))
 
     def branches(self, op: Op, operands: list[Tensor]) -> tuple[Tensor, ...]:
@@ -204,12 +196,11 @@ class _Lowering:
             )
         else:
             chosen = build.to_index(operands[0].element, build.read(operands[0], []))
-        switch = scf.IndexSwitchOp(types, chosen, list(range(count - 1)))
+        switch = scf.index_switch(types, chosen, range(count - 1))
         # the default region comes first in the op and takes the last branch
         for region, number in zip(switch.regions, [count - 1, *range(count - 1)], strict=True):
-            block = region.blocks[0] if len(region.blocks) else region.blocks.append()
-            with ir.InsertionPoint(block):
-                scf.YieldOp([t.value for t in self.block(op.block(number))])
+            with ir.InsertionPoint(region.blocks[0]):
+                scf.yield_([t.value for t in self.block(op.block(number))])
         return tuple(Tensor(v, t) for v, t in zip(switch.results, op.types, strict=True))
 
 
@@ -233,7 +224,7 @@ def _declared(op: Op) -> str:
         name for name in itertools.chain([title], (f"{title}.{i}" for i in itertools.count(1))) if name not in taken
     )
     with ir.InsertionPoint(body):
-        declaration = func.FuncOp(symbol, ty, visibility="private")
+        declaration = func.func(symbol, ty, private=True)
         declaration.attributes[CUSTOM_CALL] = ir.UnitAttr.get()
     return symbol
 

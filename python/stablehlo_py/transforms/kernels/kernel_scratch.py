@@ -51,7 +51,7 @@ def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -
         if size <= STACK_BYTES and on_stack + size <= STACK_TOTAL:
             on_stack += size
             with ir.InsertionPoint.at_block_begin(block), alloc.location:
-                new = memref.AllocaOp(ty, [], [], alignment=64).result
+                new = memref.alloca(ty, [], [], alignment=64)
         else:
             plain = ir.MemRefType.get(ty.shape, ty.element_type, loc=alloc.location)
             new = block.add_argument(plain, alloc.location)
@@ -74,7 +74,7 @@ def copies_to_loops(copies: list[ir.Operation]) -> None:
     for copy in copies:
         source, target = copy.operands
         with ir.InsertionPoint(copy), copy.location:
-            linalg.fill_builtin_region(linalg.CopyOp([], [source], [target]).operation)
+            linalg.copy([], [source], [target])
         copy.erase()
 
 

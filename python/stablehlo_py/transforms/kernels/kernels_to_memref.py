@@ -50,21 +50,17 @@ def to_memref(function: ir.Operation) -> None:
         with ir.InsertionPoint.at_block_begin(block):
             for i, (old, tensor_type) in enumerate(zip(list(block.arguments), ty.inputs, strict=False)):
                 target = next((targets[r] for operand, r in in_place if operand == i), None)
-                new = bufferization.ToTensorOp(
-                    tensor_type,
-                    sources[i] if target is None else target,
-                    restrict=True,
-                    writable=target is not None,
-                )
-                old.replace_all_uses_with(new.result)
+                buffer = sources[i] if target is None else target
+                new = bufferization.to_tensor(tensor_type, buffer, restrict=True, writable=target is not None)
+                old.replace_all_uses_with(new)
         with ir.InsertionPoint(terminator):
             for i, target in enumerate(targets):
                 # an argument that is returned as it is has been replaced by its tensor above
                 value = terminator.operands[i] if isinstance(results[i].owner, ir.Block) else results[i]
                 if _take_over(value, target):
                     continue
-                bufferization.MaterializeInDestinationOp(None, value, target, restrict=True, writable=True)
-            func.ReturnOp([])
+                bufferization.materialize_in_destination(None, value, target, restrict=True, writable=True)
+            func.return_([])
         terminator.erase()
         for _ in inputs:
             block.erase_argument(0)

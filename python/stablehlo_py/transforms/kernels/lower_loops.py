@@ -81,17 +81,16 @@ class _Lowering:
 
     def loop(self, op: Op) -> Sequence[Value]:
         carried = [self.values[v] for v in op.operation.operands]
-        loop = scf.WhileOp([v.type for v in _flat(carried)], _flat(carried))
-        for region, number in ((loop.before, 0), (loop.after, 1)):
-            types = [v.type for v in _flat(carried)]
-            block = region.blocks.append(*types, arg_locs=[op.location] * len(types))
+        loop = scf.while_([v.type for v in _flat(carried)], _flat(carried))
+        for number, region in enumerate(loop.regions):
+            block = region.blocks[0]
             self.values.update(zip(op.block(number).arguments, _like(carried, block.arguments), strict=True))
             with ir.InsertionPoint(block):
                 outputs = self.block(op.block(number))
                 if number == 0:
-                    scf.ConditionOp(_flat(outputs)[0], block.arguments)
+                    scf.condition(_flat(outputs)[0], block.arguments)
                 else:
-                    scf.YieldOp(_flat(outputs))
+                    scf.yield_(_flat(outputs))
         return _like(carried, loop.results)
 
     def branches(self, op: Op) -> Sequence[Value]:
@@ -100,17 +99,17 @@ class _Lowering:
         types = [build.compute_type(ty.element) for ty in op.types for _ in range(ty.size)]
         shapes = [np.empty(ty.shape, object) for ty in op.types]
         if op.name == "stablehlo.if":
-            choice = scf.IfOp(index, types, has_else=True)
-            blocks = [choice.then_block, choice.else_block]
+            choice = scf.if_(index, types)
+            blocks = [region.blocks[0] for region in choice.regions]
         else:
             count = len(op.operation.regions)
             chosen = build.to_index(op.operand_types[0].element, index)
-            choice = scf.IndexSwitchOp(types, chosen, list(range(count - 1)))
-            last, *others = [r.blocks[0] if len(r.blocks) else r.blocks.append() for r in choice.regions]
+            choice = scf.index_switch(types, chosen, range(count - 1))
+            last, *others = [region.blocks[0] for region in choice.regions]
             blocks = [*others, last]  # the default region comes first in the op and takes the last branch
         for number, block in enumerate(blocks):
             with ir.InsertionPoint(block):
-                scf.YieldOp(_flat(self.block(op.block(number))))
+                scf.yield_(_flat(self.block(op.block(number))))
         return _like(shapes, choice.results)
 
     # --- elements

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stablehlo_py.core.collect import made_by
-from stablehlo_py.mlir import arith, ir, memref, vector
+from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.records import record
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
@@ -72,14 +72,12 @@ def loop(
     parallel: str = "",
 ) -> list[ir.Value]:
     """for i in range(start, stop, step): carried = body(i, *carried). `parallel` names the mark of an outermost loop."""
-    bounds = [index(start), index(stop), index(step)]
-    types = [value.type for value in carried]
-    op = ir.Operation.create("scf.for", results=types, operands=[*bounds, *carried], regions=1)
+    op = scf.for_(index(start), index(stop), index(step), carried)
     if parallel:
         op.attributes[parallel] = ir.UnitAttr.get()
-    block = op.regions[0].blocks.append(ir.IndexType.get(), *types)
+    block = op.regions[0].blocks[0]
     with ir.InsertionPoint(block):
-        ir.Operation.create("scf.yield", operands=list(body(*block.arguments) or ()))
+        scf.yield_(body(*block.arguments) or ())
     return list(op.results)
 
 
@@ -104,18 +102,21 @@ def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callab
         if body is not None:
             with ir.InsertionPoint(region.blocks.append()):
                 body()
-                ir.Operation.create("scf.yield")
+                scf.yield_([])
 
 
 def choose(
-    condition: ir.Value, ty: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
-) -> ir.Value:
-    """scf.if with one result."""
-    op = ir.Operation.create("scf.if", results=[ty], operands=[condition], regions=2)
+    condition: ir.Value,
+    types: Sequence[ir.Type],
+    then: Callable[[], Sequence[ir.Value]],
+    otherwise: Callable[[], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """scf.if with results."""
+    op = scf.if_(condition, types)
     for region, body in zip(op.regions, (then, otherwise), strict=True):
-        with ir.InsertionPoint(region.blocks.append()):
-            ir.Operation.create("scf.yield", operands=[body()])
-    return op.results[0]
+        with ir.InsertionPoint(region.blocks[0]):
+            scf.yield_(body())
+    return list(op.results)
 
 
 def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
@@ -129,9 +130,7 @@ def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
 
 def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
     """A buffer of the kernel's own; the pass kernel-scratch finds it a place."""
-    return memref.AllocOp(
-        ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64
-    ).result
+    return memref.alloc(ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64)
 
 
 def flatten_arguments(function: ir.Operation) -> None:

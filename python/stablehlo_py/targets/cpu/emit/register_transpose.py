@@ -50,4 +50,4 @@ def fence(value: ir.Value) -> ir.Value:
 
 
 def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
-    return vector.ShuffleOp(a, b, list(mask)).result
+    return vector.shuffle(a, b, list(mask))

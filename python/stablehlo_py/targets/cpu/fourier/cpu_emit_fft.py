@@ -55,7 +55,7 @@ def emit(function: ir.Operation, module: ir.Block, cpu: Cpu) -> None:
     with ir.InsertionPoint(block), function.location:
         nest.flatten_arguments(function)
         _Emitter(transform, module, cpu, *block.arguments).emit()
-        func.ReturnOp([])
+        func.return_([])
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
@@ -73,7 +73,7 @@ class Columns:
         if lanes == 1:
             return Pair(*(self.vectors.load(self.buffer, [add(place, c)]) for c in (0, 1)))
         low, high = (self.vectors.load(self.buffer, [add(place, c * lanes)]) for c in (0, 1))
-        return Pair(*(vector.ShuffleOp(low, high, list(range(c, 2 * lanes, 2))).result for c in (0, 1)))
+        return Pair(*(vector.shuffle(low, high, list(range(c, 2 * lanes, 2))) for c in (0, 1)))
 
     def store(self, k: Index, value: Pair) -> None:
         place, lanes = add(self.base, multiply(k, self.stride)), self.vectors.lanes
@@ -83,7 +83,7 @@ class Columns:
             return
         for c in (0, 1):
             order = [c * lanes // 2 + i // 2 + (lanes if i % 2 else 0) for i in range(lanes)]
-            part = vector.ShuffleOp(value.re, value.im, order).result
+            part = vector.shuffle(value.re, value.im, order)
             self.vectors.store(part, self.buffer, [add(place, c * lanes)])
 
 

@@ -19,8 +19,9 @@ from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import cpu_of
-from stablehlo_py.mlir import arith, ir, memref, scf, vector
+from stablehlo_py.mlir import arith, ir, memref, vector
 from stablehlo_py.records import record
+from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import first_lanes, store_lanes
 from stablehlo_py.targets.cpu.features import features_of
 
@@ -251,7 +252,7 @@ class _Emitter:
         if tiles >= PANEL_REUSE or of.rhs.chain:
             shape = [*(of.extents[d] for d in of.summed), self.vectors * self.lanes]
             ty = ir.MemRefType.get(shape, of.element, loc=of.op.location)
-            self.panel = memref.AllocOp(ty, [], [], alignment=64).result
+            self.panel = memref.alloc(ty, [], [], alignment=64)
 
         def columns(loops: Loops) -> None:
             self._steps(of.n, self.vectors * self.lanes, loops, lambda n0, size: self._columns(left, loops, n0, size))
@@ -278,10 +279,7 @@ class _Emitter:
         if whole == step:
             body(_index(0), step)
         elif whole:
-            outer = scf.ForOp(_index(0), _index(whole), _index(step))
-            with ir.InsertionPoint(outer.body):
-                body(outer.induction_variable, step)
-                scf.yield_([])
+            nest.loop(0, whole, step, lambda start: body(start, step))
         if whole != extent:
             body(_index(whole), extent - whole)
 
@@ -301,11 +299,11 @@ class _Emitter:
         d, *rest = dims
         if self.of.extents[d] == 1:
             return self._carrying(rest, {**loops, d: _index(0)}, values, body)
-        loop = scf.ForOp(_index(0), _index(self.of.extents[d]), _index(1), values)
-        with ir.InsertionPoint(loop.body):
-            inner = {**loops, d: loop.induction_variable}
-            scf.yield_(self._carrying(rest, inner, list(loop.inner_iter_args), body))
-        return list(loop.results_)
+
+        def step(at: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+            return self._carrying(rest, {**loops, d: at}, list(carried), body)
+
+        return nest.loop(0, self.of.extents[d], 1, step, values)
 
     def _pack(self, loops: Loops, tile: Tile) -> None:
         """One row of the panel: the factors of rhs at the summed loops and all columns of the tile."""
@@ -379,9 +377,7 @@ class _Emitter:
         count = math.prod(ty.shape)
         if ty.layout != _identity(ty.rank) or count > WIDENED or ty.rank == 0:
             return None
-        wide = memref.AllocOp(
-            ir.MemRefType.get(ty.shape, self.of.element, loc=self.of.op.location), [], [], alignment=64
-        ).result
+        wide = nest.scratch(ty.shape, self.of.element)
         source, target = (_flat(buffer, count) for buffer in (operand.buffer, wide))
         convert = operand.chain[0].name
 
@@ -402,10 +398,7 @@ class _Emitter:
 
         whole = count // self.lanes * self.lanes
         if whole:
-            loop = scf.ForOp(_index(0), _index(whole), _index(self.lanes))
-            with ir.InsertionPoint(loop.body):
-                some(loop.induction_variable, None)
-                scf.yield_([])
+            nest.loop(0, whole, self.lanes, lambda at: some(at, None))
         if whole != count:
             some(_index(whole), first_lanes(self.lanes, count - whole))
         return wide

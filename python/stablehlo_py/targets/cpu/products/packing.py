@@ -204,9 +204,13 @@ def _loaded(of: Product, first: Address, stored: Vectors, count: Index) -> ir.Va
         return first.load(stored.type, _mask(stored, count))
 
     whole = arith.cmpi(arith.CmpIPredicate.sge, count, nest.index(stored.lanes))
-    return nest.choose(
-        whole, stored.type, lambda: first.load(stored.type), lambda: _element_by_element(of, first, stored, count)
+    (lanes,) = nest.choose(
+        whole,
+        [stored.type],
+        lambda: [first.load(stored.type)],
+        lambda: [_element_by_element(of, first, stored, count)],
     )
+    return lanes
 
 
 def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.Value) -> ir.Value:
@@ -215,10 +219,10 @@ def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.
     if name not in of.readers:
         of.readers.append(name)
         with ir.InsertionPoint(of.function):
-            signature = ([first.pointer.type, count.type], [stored.type])
-            function = func.FuncOp(name, signature, visibility="private")
+            inputs = [first.pointer.type, count.type]
+            function = func.func(name, ir.FunctionType.get(inputs, [stored.type]), private=True)
             function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
-        block = function.add_entry_block()
+        block = function.regions[0].blocks.append(*inputs)
         start, limit = Address(block.arguments[0], first.size), block.arguments[1]
 
         def element(i: ir.Value, lanes: ir.Value) -> list[ir.Value]:
@@ -227,8 +231,8 @@ def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.
             return [llvm_ops.insert_element(lanes, one, offset)]
 
         with ir.InsertionPoint(block):
-            func.ReturnOp(nest.loop(0, limit, 1, element, [stored.zero()]))
-    return func.CallOp([stored.type], ir.FlatSymbolRefAttr.get(name), [first.pointer, count]).results[0]
+            func.return_(nest.loop(0, limit, 1, element, [stored.zero()]))
+    return func.call([stored.type], name, [first.pointer, count]).results[0]
 
 
 # --- what is noted while packing: sums of columns of signed bytes, the smallest magnitude of bf16 ------------------------

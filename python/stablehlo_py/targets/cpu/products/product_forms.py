@@ -195,7 +195,7 @@ def smaller_magnitude(form: Form, lanes: ir.Value, least: ir.Value) -> ir.Value:
 def exponent(least: ir.Value) -> ir.Value:
     """The exponent field of the smallest magnitude, i32; far below any for a subnormal one, far above for none."""
     i32 = _integer(32)
-    bits = arith.extui(i32, vector.reduction(_integer(16), vector.CombiningKind.MINUI, least))
+    bits = arith.extui(i32, vector.reduction(_integer(16), "minui", least))
     field = arith.shrui(arith.addi(bits, _number(1)), _number(7))
     subnormal = arith.cmpi(arith.CmpIPredicate.eq, field, _number(0))
     return arith.select(subnormal, _number(-1000), field)
@@ -236,4 +236,4 @@ def _lanes(form: Form, elements: ir.Value) -> ir.Value:
 def _interleaved(first: ir.Value, second: ir.Value) -> ir.Value:
     """first[0], second[0], first[1], ..."""
     count = ir.VectorType(first.type).shape[0]
-    return vector.ShuffleOp(first, second, [i // 2 + (count if i % 2 else 0) for i in range(2 * count)]).result
+    return vector.shuffle(first, second, [i // 2 + (count if i % 2 else 0) for i in range(2 * count)])

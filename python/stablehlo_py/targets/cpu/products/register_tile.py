@@ -14,7 +14,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stablehlo_py.mlir import arith, func, ir, scf
+from stablehlo_py.mlir import arith, func, ir
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
@@ -176,11 +176,8 @@ def _checked(of: Product, walk: Walk, slot: Index, fast: Callable[[], list[ir.Va
     """Sums of bf16: by the instruction where it is exact, else row by row in f32."""
     exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
     count = of.mr * of.width
-    branch = scf.IfOp(exact, [of.sums.type] * count, has_else=True)
-    with ir.InsertionPoint(branch.then_block):
-        scf.yield_(fast())
-    with ir.InsertionPoint(branch.else_block):
 
+    def slow() -> list[ir.Value]:
         def row(r: ir.Value) -> None:
             def step(k: ir.Value, *sums: ir.Value) -> list[ir.Value]:
                 place = add(add(walk.lhs, multiply(k, walk.lhs_step)), multiply(r, walk.between_rows))
@@ -198,8 +195,9 @@ def _checked(of: Product, walk: Walk, slot: Index, fast: Callable[[], list[ir.Va
 
         nest.loop(0, of.mr, 1, row)
         tile = Address.of(of.tile_of_c, [0])
-        scf.yield_([tile.moved(v * of.lanes).load(of.sums.type) for v in range(count)])
-    return list(branch.results_)
+        return [tile.moved(v * of.lanes).load(of.sums.type) for v in range(count)]
+
+    return nest.choose(exact, [of.sums.type] * count, fast, slow)
 
 
 # --- to the result -----------------------------------------------------------------------------------------------------
@@ -240,10 +238,11 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) ->
         arguments.append(nest.index(rows))
     name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
     with ir.InsertionPoint(of.function):
-        function = func.FuncOp(name, ([v.type for v in arguments], []), visibility="private")
+        types = [v.type for v in arguments]
+        function = func.func(name, ir.FunctionType.get(types, []), private=True)
         function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
     inside = copy.copy(of)
-    block = function.add_entry_block()
+    block = function.regions[0].blocks.append(*types)
     new = iter(block.arguments)
     inside.tile_of_c = next(new)
     if partial:
@@ -253,8 +252,8 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) ->
     inside.first = of.first if isinstance(of.first, bool) else next(new)
     with ir.InsertionPoint(block):
         _rows(inside, moved, i, j, next(new) if of.short else rows)
-        func.ReturnOp([])
-    func.CallOp([], ir.FlatSymbolRefAttr.get(name), arguments)
+        func.return_([])
+    func.call([], name, arguments)
 
 
 def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index) -> None:

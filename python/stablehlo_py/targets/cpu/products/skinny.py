@@ -130,7 +130,7 @@ def emit_dots(of: Product) -> None:
             sums = step(whole, sums, of.k - whole)
         for (r, j), total in zip(places, sums, strict=True):
             where = of.at(of.c_labels, m=r, n=add(n0, j))
-            value = vector.reduction(of.form.sums, vector.CombiningKind.ADD, total)
+            value = vector.reduction(of.form.sums, "add", total)
             if of.accumulate:
                 value = arith.addf(nest.load(of.c, where), value)
             nest.store(value, of.c, where)

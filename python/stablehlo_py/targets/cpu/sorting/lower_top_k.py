@@ -90,7 +90,7 @@ class _Rows:
                 return [arith.maxsi(so_far, self.key(vectors.load(self.source, [row, nest.add(first, at)])))]
 
             (parts,) = nest.loop(0, block, lanes, largest, [least])
-            key = vector.reduction(self.bits, vector.CombiningKind.MAXSI, parts)
+            key = vector.reduction(self.bits, "maxsi", parts)
             end = nest.minimum(nest.add(start, block), self.length)
             nest.when(self.beats(key), lambda: self.offer(row, start, end))
 
@@ -151,16 +151,14 @@ class _Few(_Rows):
 
     def insert(self, j: ir.Value, key: ir.Value, hole: int | ir.Value) -> None:
         """Put element j behind those kept that are not smaller; `hole` is the place that may be overwritten."""
-        index = ir.IndexType.get()
-        search = scf.WhileOp([index], [nest.index(hole)])
-        before = search.before.blocks.append(index)
+        search = scf.while_([ir.IndexType.get()], [nest.index(hole)])
+        before, after = (region.blocks[0] for region in search.regions)
         with ir.InsertionPoint(before):
             place = before.arguments[0]
             has_left = arith.cmpi(arith.CmpIPredicate.ne, place, nest.index(0))
             left = arith.maxsi(arith.subi(place, nest.index(1)), nest.index(0))
             smaller = arith.cmpi(arith.CmpIPredicate.slt, nest.load(self.keys, [left]), key)
-            scf.ConditionOp(arith.andi(has_left, smaller), [place])
-        after = search.after.blocks.append(index)
+            scf.condition(arith.andi(has_left, smaller), [place])
         with ir.InsertionPoint(after):
             place = after.arguments[0]
             left = arith.subi(place, nest.index(1))

@@ -80,20 +80,18 @@ def _load(
 
 def _insert(layout: Layout, rows: Rows, length: int) -> None:
     """for i: move the ordered elements before i that are larger one up, and put i in front of them."""
-    index = ir.IndexType.get()
 
     def of_element(i: ir.Value) -> None:
         new = [nest.load(row, [0, i]) for row in rows]
         key = _key(layout, Num(new[0]))
-        search = scf.WhileOp([index], [i])
-        before = search.before.blocks.append(index)
+        search = scf.while_([ir.IndexType.get()], [i])
+        before, after = (region.blocks[0] for region in search.regions)
         with ir.InsertionPoint(before):
             place = before.arguments[0]
             has_left = arith.cmpi(arith.CmpIPredicate.ne, place, nest.index(0))
             left = arith.maxsi(arith.subi(place, nest.index(1)), nest.index(0))
             larger = key.below(_key(layout, Num(nest.load(rows[0], [0, left]))))
-            scf.ConditionOp(arith.andi(has_left, larger.value), [place])
-        after = search.after.blocks.append(index)
+            scf.condition(arith.andi(has_left, larger.value), [place])
         with ir.InsertionPoint(after):
             place = after.arguments[0]
             left = arith.subi(place, nest.index(1))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from stablehlo_py.core.rewire import remap
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import arith, ir, scf
+from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.vectors.vector_body import Body
 from stablehlo_py.targets.cpu.vectors.vector_plan import ROWS, Plan, Rows
@@ -96,15 +96,18 @@ class _Loops:
             return self._over(low, end, starts, most)
         # where the buffers are aligned for it, as those of the runtime are
         aligned = [address.is_aligned(self.cpu.vector_bytes) for address in self.body.past]
-        choice = scf.IfOp(functools.reduce(arith.andi, aligned), [v.type for v in starts], has_else=True)
-        # the bits of a reduction must not depend on where its buffers are
-        for block, self.body.is_streaming, count in (
-            (choice.then_block, True, most),
-            (choice.else_block, False, most if starts else 1),
-        ):
-            with ir.InsertionPoint(block):
-                scf.yield_(self._over(low, end, starts, count))
-        return list(choice.results)
+
+        def over(streaming: bool, count: int) -> list[ir.Value]:
+            self.body.is_streaming = streaming
+            return self._over(low, end, starts, count)
+
+        return nest.choose(
+            functools.reduce(arith.andi, aligned),
+            [v.type for v in starts],
+            lambda: over(True, most),
+            # the bits of a reduction must not depend on where its buffers are
+            lambda: over(False, most if starts else 1),
+        )
 
     def _over(self, low: int | ir.Value, end: int | ir.Value, starts: list[ir.Value], count: int) -> list[ir.Value]:
         """Whole vectors from low to end, `count` a step: a loop, where there is more than one step of them."""

@@ -88,7 +88,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
         _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
-        func.ReturnOp([])
+        func.return_([])
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 
 
@@ -492,11 +492,7 @@ def _turned(rows: list[ir.Value], lanes: int) -> list[ir.Value]:
     block, done = list(rows), 1
     while done < count:
         half = count // 2
-        block = [vector.ShuffleOp(block[i], block[i + half], m).result for i in range(half) for m in (low, high)]
+        block = [vector.shuffle(block[i], block[i + half], m) for i in range(half) for m in (low, high)]
         done *= 2
         block = [fence(value) for value in block] if done == 4 < count else block
-    return [
-        vector.ShuffleOp(part, part, list(range(at, at + count))).result
-        for part in block
-        for at in range(0, lanes, count)
-    ]
+    return [vector.shuffle(part, part, list(range(at, at + count))) for part in block for at in range(0, lanes, count)]
