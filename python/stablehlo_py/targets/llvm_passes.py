@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -28,16 +28,6 @@ def _unlocked(name: str) -> Callable[..., Any]:  # Any: as ctypes has it
 _parse = _unlocked("LLVMPY_ParseAssembly")
 _run = _unlocked("LLVMPY_RunNewModulePassManager")
 _emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
-
-
-def pass_manager(builder: llvm.PassBuilder, names: Sequence[str] = ()) -> ModulePassManager:
-    """The passes of these names, such as `sroa`; the builder's whole pipeline when none is given."""
-    if not names:
-        return builder.getModulePassManager()
-    manager = llvm.create_new_module_pass_manager()
-    for name in names:
-        getattr(manager, f"add_{name}_pass")()
-    return manager
 
 
 def parse(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
@@ -91,8 +81,8 @@ class Optimizer:
     _manager: ModulePassManager | None = None
     _buffer: Buffer | None = None
 
-    def __init__(self, cpu: str, features: str, speed: int, level: int, passes: tuple[str, ...] | None) -> None:
-        """speed: LLVM's level of optimisation; level: that of code generation. passes: None for the whole pipeline."""
+    def __init__(self, cpu: str, features: str, level: int, speed: int | None) -> None:
+        """level: LLVM's level of code generation; speed: that of its passes, None for none of them."""
         initialize()
         if (cpu, features) == host():  # in the words of llvmlite's LLVM, which may know fewer
             cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -101,19 +91,19 @@ class Optimizer:
         )
         layout = str(self._machine.target_data)
         self._target = f'target datalayout = "{layout}"\ntarget triple = "{llvm.get_default_triple()}"\n'
-        self._speed, self._passes = speed, passes
+        self._speed = speed
 
     def begin(self, text: str) -> None:
         """Take the LLVM IR of a kernel."""
         # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
         self._text, self._context = self._target + fix_literals(text), llvm.create_context()
-        if self._passes == ():
+        if self._speed is None:
             return
         # The vectoriser interleaves by itself; unrolling and SLP double the time here and bought nothing in the benchmarks.
         tuning = llvm.create_pipeline_tuning_options(speed_level=self._speed)
         tuning.loop_unrolling = tuning.slp_vectorization = False
         self._builder = llvm.create_pass_builder(self._machine, tuning)
-        self._manager = pass_manager(self._builder, self._passes or ())
+        self._manager = self._builder.getModulePassManager()
 
     def run(self) -> None:
         """Read the text, optimise and make the object."""

@@ -16,7 +16,7 @@ from stablehlo_py.errors import CompileError, UnsupportedOp
 from stablehlo_py.machine.gpu import GpuChip
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.llvm_literals import fix_literals
-from stablehlo_py.targets.llvm_passes import pass_manager, run_passes
+from stablehlo_py.targets.llvm_passes import run_passes
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -40,7 +40,7 @@ def llvm_to_ptx(text: str, chip: GpuChip) -> str:
     if "@__nv_" in text:
         _link_device_functions(module)
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
-    run_passes(pass_manager(builder), module, builder)
+    run_passes(builder.getModulePassManager(), module, builder)
     return machine.emit_assembly(module)
 
 

@@ -1,7 +1,7 @@
 """Objects of kernels from their LLVM IR, without a system compiler.
 
-Kernels whose vectors are written already need no pass of LLVM's: the bindings' own LLVM makes their code. Others run
-through LLVM's passes first, by llvmlite, as everything does where the bindings' library is not known.
+Most kernels need no pass of LLVM's: the bindings' own LLVM makes their code. Those whose loops LLVM is to vectorise run through
+its passes first, by llvmlite, which also stands in where the bindings' library is not known.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Protocol
 
 from stablehlo_py.targets import code_generator
-from stablehlo_py.targets.cpu.code.kernel_text import ORDERED, VECTORISED
+from stablehlo_py.targets.cpu.code.kernel_text import READY
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
 # LLVM's level of code generation for each speed: what 2 has more than 1 is a second scheduling, which no core here needs.
 CODE_LEVELS = (0, 1, 1, 3)
-# LLVM's passes for these, in place of its whole pipeline: vectors are written as code generation wants them, which joins
-# blocks by itself; scalar loops are as fast after this list, in a third of the time.
-PASSES: dict[str, tuple[str, ...]] = {
-    VECTORISED: (),
-    ORDERED: ("simplify_cfg", "sroa", "new_gvn", "instruction_combine", "loop_rotate", "simplify_cfg"),
-}
 
 
 class Maker(Protocol):
@@ -56,7 +50,7 @@ class Making:
     _error: Exception | None = None
 
     def __init__(self, text: str, options: CodegenOptions) -> None:
-        self._key: _Key = (options.resolved(), PASSES.get(text[: text.find("\n") + 1]))
+        self._key: _Key = (options.resolved(), text.startswith(READY))
         self._maker = _take(self._key)
         self._maker.begin(text)
 
@@ -97,9 +91,7 @@ def make_assembly(text: str, options: CodegenOptions) -> str:
         return making.assembly()
 
 
-_Key = tuple[
-    CodegenOptions, tuple[str, ...] | None
-]  # what a maker is for; LLVM's whole pipeline where no passes are named
+_Key = tuple[CodegenOptions, bool]  # what a maker is for, and whether for kernels that need no passes
 _free: dict[_Key, list[Maker]] = {}  # those that nobody uses now
 
 
@@ -108,14 +100,14 @@ def _take(key: _Key) -> Maker:
     try:
         return _free[key].pop()
     except LookupError:
-        options, passes = key
+        options, is_ready = key
     level = CODE_LEVELS[options.speed]
-    if passes == () and code_generator.is_here():
+    if is_ready and code_generator.is_here():
         return code_generator.Generator(options.cpu, options.features, level)
-    return _optimizer(options, level, passes)
+    return _optimizer(options, level, optimise=not is_ready)
 
 
-def _optimizer(options: CodegenOptions, level: int, passes: tuple[str, ...] | None) -> Optimizer:
+def _optimizer(options: CodegenOptions, level: int, *, optimise: bool) -> Optimizer:
     from stablehlo_py.targets.llvm_passes import Optimizer  # llvmlite: many programs do without
 
-    return Optimizer(options.cpu, options.features, options.speed, level, passes)
+    return Optimizer(options.cpu, options.features, level, options.speed if optimise else None)

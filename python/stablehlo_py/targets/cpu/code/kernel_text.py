@@ -18,9 +18,9 @@ from stablehlo_py.transforms.kernels.kernel_parallel import WORK
 # That no part begins below 0 lets LLVM see that a flat index, split into the indices of a shape, is itself again.
 PARAMETERS = "ptr %buffers, i64 range(i64 0, 281474976710656) %begin, i64 %end"
 BODY = "kernel_body"  # what the entry calls, where it is not one with it
-# The first line of the text of a kernel that has nothing left to vectorise, or nothing that could be.
-VECTORISED = "; vectorised\n"
-ORDERED = "; ordered\n"
+# The first line of the text of a kernel for which LLVM's passes have nothing to do: its vectors are written as code generation
+# wants them, which joins blocks by itself, or its loops are such as nobody could vectorise.
+READY = "; ready\n"
 FEW = 300  # ops that a kernel runs in all: too few for vectors to matter
 
 
@@ -36,11 +36,11 @@ def llvm_ir_of(function: ir.Operation) -> str:
     arguments, _, body = tail.partition(")")
     assert found
     if may_share_memory(function):
-        return VECTORISED + head + plain_addresses(_with_loads(types, body)) + support_for(text)
+        return READY + head + plain_addresses(_with_loads(types, body)) + support_for(text)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
-    first = ORDERED if ORDERED_CODE in function.attributes else ""
+    first = READY if ORDERED_CODE in function.attributes else ""
     return (
         f"{first}{head}define internal void @{BODY}({arguments}) nounwind{body}\n{_calling(types)}{support_for(text)}"
     )
