@@ -250,8 +250,8 @@ SPECIAL_FITS = (
         lambda t: erf_inv_by_root((t + _CENTER).sqrt()),
         -_CENTER + TINY,
         _CENTER,
-        14,
-        64,
+        11,
+        32,
         lambda t: 1 / erf_inv_by_root((t + _CENTER).sqrt()),
     ),
     Fit(
@@ -260,8 +260,8 @@ SPECIAL_FITS = (
         lambda t: erf_inv_by_root(t + _MIDDLE),
         Decimal("2.5") - _MIDDLE,
         Decimal("3.995") - _MIDDLE,
-        11,
-        64,
+        9,
+        32,
         lambda t: 1 / erf_inv_by_root(t + _MIDDLE),
     ),
 )

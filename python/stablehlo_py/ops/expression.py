@@ -186,14 +186,29 @@ def where(condition: Num, yes: Number, no: Number) -> Num:
     return Num(arith.select(condition.value, like.lift(yes).value, like.lift(no).value))
 
 
-def polynomial(x: Num, coefficients: Sequence[float], *, contract: bool = False) -> Num:
-    """Horner's scheme, highest power first. contract: each product may be fused with its sum where the target can."""
+def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
+    """Horner's scheme, highest power first."""
     result = x.lift(coefficients[0])
     for c in coefficients[1:]:
-        if contract:
-            flag = ir.Attribute.parse("#arith.fastmath<contract>")
-            product = arith.mulf(result.value, x.value, fastmath=flag)
-            result = Num(arith.addf(product, x.lift(c).value, fastmath=flag))
-        else:
-            result = result * x + c
+        result = result * x + c
     return result
+
+
+def polynomial_by_pairs(x: Num, coefficients: Sequence[float]) -> Num:
+    """The same by powers of x^2 of pairs a x + b: half of the sums wait for each other. They are fused where the target can.
+
+    The last coefficient, which is mostly the largest, has a sum of its own, the only one whose rounding counts.
+    """
+    *others, last = coefficients
+    pairs = [others[i : i + 2] for i in range(len(others) % 2, len(others), 2)]
+    terms = [_multiply_add(x.lift(a), x, x.lift(b)) for a, b in pairs]
+    result, *terms = [x.lift(c) for c in others[: len(others) % 2]] + terms
+    square = x * x
+    for term in terms:
+        result = _multiply_add(result, square, term)
+    return _multiply_add(result, x, x.lift(last))
+
+
+def _multiply_add(x: Num, y: Num, z: Num) -> Num:
+    flag = ir.Attribute.parse("#arith.fastmath<contract>")
+    return Num(arith.addf(arith.mulf(x.value, y.value, fastmath=flag), z.value, fastmath=flag))

@@ -9,7 +9,7 @@ import math as python_math
 from collections.abc import Callable
 
 from stablehlo_py.mlir import ir, math
-from stablehlo_py.ops.expression import Num, constant, polynomial, where
+from stablehlo_py.ops.expression import Num, constant, polynomial, polynomial_by_pairs, where
 from stablehlo_py.ops.libm import call
 
 _PI = python_math.pi
@@ -187,7 +187,7 @@ def polygamma(n: Num, x: Num) -> Num:
     return where((n < 0.0) | n.floor().ne(n), _nan(), result)
 
 
-# --- erf_inv: polynomials in w = -log(1 - x^2), and in f64 one step of Newton ---
+# --- erf_inv: polynomials in w = -log(1 - x^2) ---
 # M. Giles, "Approximating the erfinv function"
 
 _ERF_INV_CENTER = (
@@ -258,77 +258,54 @@ _ERF_INV_TAIL = (
 
 
 # What follows is printed by tools/fit_polynomials.py --special.
-# erf_inv(x) / x in w - 3.125, w = -log(1 - x^2) <= 6.25, for results in f32: error 2^-33.2
+# erf_inv(x) / x in w - 3.125, w = -log(1 - x^2) <= 6.25, for results in f32: error 2^-27.0
 _ERF_INV_CENTER_SHORT = (
-    1.2154996167567411e-12,
-    -1.2395756346819066e-11,
-    -3.307481999129104e-11,
-    1.0312908568118248e-09,
-    -4.276840227285495e-09,
-    -2.8903385368495855e-08,
-    4.241770231606591e-07,
-    -1.3661004111314649e-06,
-    -1.3884072598340838e-05,
-    0.0001867352900082992,
-    -0.0007407009932066108,
-    -0.0060336715495891355,
-    0.24015818197369257,
-    1.6536545627513413,
+    6.538113939136281e-10,
+    -4.598471381456193e-09,
+    -2.4548048926931187e-08,
+    4.2545426026663336e-07,
+    -1.3896388963985373e-06,
+    -1.3885414773540106e-05,
+    0.0001867944811237976,
+    -0.0007407034281641245,
+    -0.006033729761838913,
+    0.24015818536281586,
+    1.6536545753479004,
 )
 
-# the same in sqrt(w) - 3.25, 6.25 <= w <= 15.96: error 2^-33.6
+# the same in sqrt(w) - 3.25, 6.25 <= w <= 15.96: error 2^-25.3
 _ERF_INV_MIDDLE_SHORT = (
-    -4.074346786690821e-05,
-    8.140389218321155e-05,
-    1.9894520556585934e-05,
-    -0.00036123696456738345,
-    0.0009543984297863442,
-    -0.0016869007730538786,
-    0.0024913164446241517,
-    -0.003751336961187051,
-    0.005370919225961343,
-    1.0052589711108078,
-    3.08388561047086,
+    -2.673111157491803e-05,
+    -0.0002584747562650591,
+    0.000967587111517787,
+    -0.0017302215564996004,
+    0.002492777770385146,
+    -0.00374454353004694,
+    0.00537004042416811,
+    1.0052586793899536,
+    3.083885669708252,
 )
 
 
 def erf_inv(value: ir.Value) -> ir.Value:
-    """y with erf(y) == x; infinite at -1 and 1, NaN beyond."""
-    x = Num(value).to_f64()
-    size = abs(x)
-    if not isinstance(value.type, ir.F64Type):
-        result = where(size.eq(1.0), _INFINITY, _erf_inv_short(size))
-        return result.copysign(x).to(value.type).value
-    w = -Num(math.log1p((-(x * x)).value))
-    root = w.sqrt()
-    center = polynomial(w - 3.125, _ERF_INV_CENTER)
-    middle = polynomial(root - 3.25, _ERF_INV_MIDDLE)
-    tail = polynomial(root - 5.0, _ERF_INV_TAIL)
-    guess = where(w < 6.25, center, where(w < 16.0, middle, tail)) * size
-    result = where(size.eq(1.0), _INFINITY, where(size > 1.0, _nan(), _erf_inv_step(guess, size)))
-    return where(x.eq(0.0), x, result.copysign(x)).value
+    """y with erf(y) == x; infinite at -1 and 1, NaN beyond.
 
-
-def _erf_inv_short(size: Num) -> Num:
-    """erf_inv of an f32 below 1 in f64, to 2^-33: half a unit in the last place of an f32 and a thousandth.
-
-    1 - x^2 is rounded, which is no more than 2^-53 of w, and w that small changes the result by no more. w is at most 15.95.
+    1 - x^2 is (1 - |x|) (1 + |x|), of which the first is exact from one half on, where w needs it. In f32, w is at most 15.95.
     """
-    w = -Num(math.log((1.0 - size * size).value))
+    x = Num(value)
+    size = abs(x)
+    w = -Num(math.log(((1.0 - size) * (size + 1.0)).value))
     root = w.sqrt()
-    center = polynomial(w - 3.125, _ERF_INV_CENTER_SHORT, contract=True)
-    middle = polynomial(root - 3.25, _ERF_INV_MIDDLE_SHORT, contract=True)
-    return where(w < 6.25, center, middle) * size
-
-
-def _erf_inv_step(guess: Num, size: Num) -> Num:
-    # 1 - |x| is exact above one half, where erf itself would cancel
-    error = where(
-        size > 0.5,
-        (1.0 - size) - Num(math.erfc(guess.value)),
-        Num(math.erf(guess.value)) - size,
-    )
-    return guess - error * (python_math.sqrt(_PI) / 2) * _exp(guess * guess)
+    if isinstance(value.type, ir.F64Type):
+        center = polynomial_by_pairs(w - 3.125, _ERF_INV_CENTER)
+        middle = polynomial_by_pairs(root - 3.25, _ERF_INV_MIDDLE)
+        tail = polynomial_by_pairs(root - 5.0, _ERF_INV_TAIL)
+        ratio = where(w < 6.25, center, where(w < 16.0, middle, tail))
+    else:
+        center = polynomial_by_pairs(w - 3.125, _ERF_INV_CENTER_SHORT)
+        middle = polynomial_by_pairs(root - 3.25, _ERF_INV_MIDDLE_SHORT)
+        ratio = where(w < 6.25, center, middle)
+    return where(size.eq(1.0), _INFINITY, ratio * size).copysign(x).value
 
 
 # --- exponentially scaled modified Bessel function (Chebyshev series: Cephes, i1.c) -----------------------------------
