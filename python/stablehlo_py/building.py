@@ -30,8 +30,7 @@ from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, WORK
 from stablehlo_py.transforms.kernels.kernel_reuse import reuse_pairs
 from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs
 from stablehlo_py.transforms.kernels.memory_pieces import Piece, piece_of
-from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
-from stablehlo_py.transforms.normalize.specialize import open_program, specialize
+from stablehlo_py.transforms.normalize.shape_operands import has_dynamic_shapes
 
 if TYPE_CHECKING:
     from stablehlo_py.runtime.dynamic import Shapes
@@ -64,6 +63,9 @@ class Open:
 
     def specialized(self, shapes: Shapes) -> bytes:
         """The program for these shapes, as bytecode."""
+        from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
+        from stablehlo_py.transforms.normalize.specialize import specialize
+
         with borrowed_context() as context:
             if len(self.module) > SMALL:
                 forget_context(context)
@@ -78,11 +80,22 @@ def build(source: Any, making: Making) -> Parts | Open:  # Any: see reading.read
     with borrowed_context() as context:
         module = read_module(source, context)
         making.lap("read")
-        if (program := open_program(module.operation)) is not None:
-            sides = (program.arguments, program.results)
-            signature = Signature(*(tuple(_array_type(ty) for ty in side) for side in sides))
-            return Open(signature, program.by_value, bytecode(module))
-        return _build(module, making)
+        return _open(module) or _build(module, making)
+
+
+def _open(module: ir.Module) -> Open | None:
+    """A program with symbolic dimensions; None for others."""
+    if not has_dynamic_shapes(module.operation):
+        return None
+    from stablehlo_py.transforms.normalize.specialize import open_program
+
+    program = open_program(module.operation)
+    if program is None:
+        return None
+    sides = (program.arguments, program.results)
+    return Open(
+        Signature(*(tuple(_array_type(ty) for ty in side) for side in sides)), program.by_value, bytecode(module)
+    )
 
 
 def _array_type(ty: TensorType) -> ArrayType:

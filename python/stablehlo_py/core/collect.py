@@ -6,14 +6,20 @@ from collections.abc import Callable, Iterable
 
 from stablehlo_py.mlir import ir
 
+_MARKED = ("func.func", "linalg.generic")  # ops that carry marks
+_MARK = "kernel."  # how the names of attributes begin that say what is to be made of a kernel, such as kernel.fft
+
 
 def names_under(root: ir.Operation) -> frozenset[str]:
-    """The names of the ops at and under `root`."""
+    """The names of the ops at and under `root`, and of the marks of kernels."""
     found: set[str] = set()
     proceed = ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        found.add(op.name)
+        name = op.name
+        found.add(name)
+        if name in _MARKED:
+            found.update(attribute for attribute in op.attributes if attribute.startswith(_MARK))
         return proceed
 
     root.walk(visit)

@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from stablehlo_py import resources
@@ -30,7 +31,8 @@ class Pass:
     """The base of all Python passes.
 
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
-    only_with: names of ops; in a module with none of them the pass has nothing to do, and a compilation leaves it out.
+    only_with: names of ops and of marks of kernels; in a module with none of them the pass has nothing to do, and a
+    compilation leaves it out.
     Annotations of a subclass are its options: it is a record without saying so. `run` changes the op in place; it raises
     CompileError, or emits errors at ops, when the program cannot be done. It may return False to say that it has made,
     moved and removed no op (attributes may have changed): a compilation need not look at them again then.
@@ -149,6 +151,22 @@ def find_pass(name: str) -> type[Pass] | None:
         if module.rpartition(".")[2] == name.replace("-", "_"):
             importlib.import_module(module)
     return PASSES.get(name)
+
+
+_NEEDS: dict[str, tuple[str, ...]] = {}
+
+
+def wait_for(needs: Mapping[str, str]) -> None:
+    """Say what passes are for, as their `only_with` does: a compilation imports them when there is such.
+
+    needs: names of ops and marks by pass, such as {"hlo-top-k": "stablehlo.sort"}.
+    """
+    _NEEDS.update((name, tuple(found.split())) for name, found in needs.items())
+
+
+def waits_for(name: str) -> tuple[str, ...]:
+    """What a pass is for whose module is not imported; empty where that is not known."""
+    return () if name in PASSES else _NEEDS.get(name, ())
 
 
 def load_all_passes() -> dict[str, type[Pass]]:

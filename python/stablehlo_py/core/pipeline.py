@@ -7,6 +7,7 @@ run(pipeline, module.operation, stop_after="linalg")
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from stablehlo_py.core.collect import names_under
 from stablehlo_py.core.diagnostics import PassFailure, collect, is_error, of_binding
 from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean
-from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Pass, find_pass, load_all_passes
+from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Pass, find_pass, load_all_passes, waits_for
 from stablehlo_py.core.pipeline_text import ROOT
 from stablehlo_py.core.pipeline_text import BadPipeline as BadPipeline
 from stablehlo_py.core.pipeline_text import Pipeline as Pipeline
@@ -43,8 +44,8 @@ def run(
 
     on_stage(name, module) is called after each stage. Every pass is looked up and its options are read before the
     first one runs. quick: verify what Python passes made only before a C++ pass sees it and at the end, run C++ passes
-    that follow each other in one go, leave out passes that have nothing to do, and keep what runs them with a borrowed
-    context; no instrument sees the passes then.
+    that follow each other in one go, leave out passes that have nothing to do (without a look at those that `wait_for`
+    what is not there), and keep what runs them with a borrowed context; no instrument sees the passes then.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = Pipeline.of(pipeline)
@@ -112,7 +113,7 @@ def _verify(prepared: Prepared, stage: Stage, module_op: ir.Operation) -> None:
 def _joined(stage: Stage) -> list[Prepared]:
     """The passes of a stage, those in C++ that follow each other as one. Needs a context."""
     found: list[Prepared] = []
-    steps = [(step, prepare(step)) for step in stage.steps]
+    steps = [(step, _prepared_when_needed(step)) for step in stage.steps]
     for native, group in itertools.groupby(steps, key=lambda pair: pair[1].native):
         members = list(group)
         if not native or len(members) == 1:
@@ -151,6 +152,15 @@ def prepare(step: Step) -> Prepared:
     if BROKEN:
         hint += f" (not imported: {'; '.join(f'{module}: {why}' for module, why in BROKEN.items())})"
     raise BadPipeline(f"there is no pass {step.name!r}", where=step.place, hint=hint)
+
+
+def _prepared_when_needed(step: Step) -> Prepared:
+    """The same; a pass that waits for ops is looked up and prepared when it runs first."""
+    needs = waits_for(step.name)
+    if not needs:
+        return prepare(step)
+    once = functools.cache(lambda: prepare(step))
+    return Prepared(step.name, lambda module: once().run(module), native=False, only_with=needs)
 
 
 def _check_anchors(step: Step) -> None:

@@ -97,12 +97,16 @@ class RulesFacet(Facet):
         return next(iter(self.all(op_name)), None)
 
     def all(self, op_name: str) -> list[Rule]:
+        if (op_name, ANY) in self._homes:
+            self._import(self._homes[op_name, ANY])
         return self._lists.get(op_name, [])
 
     def ops(self, target: str = ANY) -> list[str]:
+        self._import_all()
         return sorted(self._lists)
 
     def rows(self) -> Iterator[tuple[str, str, Rule]]:
+        self._import_all()
         for op_name, rules in sorted(self._lists.items()):
             for rule in rules:
                 yield op_name, ANY, rule

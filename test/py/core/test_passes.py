@@ -167,3 +167,20 @@ def test_our_passes_are_as_the_house_wants_them(cls):
     assert all(option.name == option.name.lower() for option in cls.options())
     assert cls.name not in upstream.passes()
     assert cls.__module__.rpartition(".")[2] == cls.name.replace("-", "_"), "the file's stem is the pass's name"
+
+
+def test_passes_wait_for_what_they_are_for():
+    """Tables say of passes that are not imported what their classes say."""
+    load_all_passes()
+    assert len(passes._NEEDS) > 10
+    for name, needs in passes._NEEDS.items():
+        assert set(needs) == set(PASSES[name].only_with), name
+        assert passes.waits_for(name) == ()
+
+
+def test_a_pass_waits_until_it_is_imported(monkeypatch):
+    monkeypatch.setattr(passes, "_NEEDS", {})
+    passes.wait_for({"test-passes-later": "a.one b.two", "test-passes-tile": "a.one"})
+    assert passes.waits_for("test-passes-later") == ("a.one", "b.two")
+    assert passes.waits_for("test-passes-tile") == ()
+    assert passes.waits_for("test-passes-never") == ()

@@ -8,7 +8,7 @@ import pytest
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, new_context, stablehlo
 from stablehlo_py.reading import read_module
-from stablehlo_py.transforms.normalize import hlo_expand_chlo
+from stablehlo_py.transforms.normalize import hlo_deprecated, hlo_expand_chlo, hlo_normalize, hlo_scalar_ops
 from stablehlo_py.transforms.normalize.hlo_inline import find_main
 from stablehlo_py.transforms.normalize.hlo_normalize import normalize
 
@@ -242,3 +242,26 @@ def test_top_k_of_xla(monkeypatch):
 def test_refusals(text, message):
     with pytest.raises(CompileError, match=message):
         normalized(text)
+
+
+def test_passes_are_imported_for_what_they_replace():
+    assert hlo_normalize.STEPS["hlo-deprecated"] == set(hlo_deprecated.REPLACEMENTS)
+    assert hlo_normalize.STEPS["hlo-scalar-ops"] == set(hlo_scalar_ops.DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("func.func @main(%x: tuple<tensor<2xf32>>) { return }", {hlo_normalize.TUPLE}),
+        ("func.func private @f() -> tuple<tensor<2xf32>>", {hlo_normalize.TUPLE}),
+        ("func.func @main(%x: tensor<?xf32>) { return }", {hlo_normalize.DYNAMIC}),
+        ("func.func @main(%x: tensor<*xf32>) { return }", {hlo_normalize.DYNAMIC}),
+        ("func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 0.5>>) { return }", {hlo_normalize.QUANTIZED}),
+        ("func.func @main(%x: tensor<2xf32>) { return }", set()),
+    ],
+)
+def test_contents_of_types(text, found):
+    with new_context():
+        module = ir.Module.parse(text)
+        kinds = {hlo_normalize.TUPLE, hlo_normalize.DYNAMIC, hlo_normalize.QUANTIZED}
+        assert hlo_normalize.contents(module.operation) & kinds == found

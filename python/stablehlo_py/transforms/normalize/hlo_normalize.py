@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Pass, find_pass
 from stablehlo_py.mlir import PassManager, ir
-from stablehlo_py.transforms.normalize.hlo_custom_calls import keep_effects
-from stablehlo_py.transforms.normalize.hlo_deprecated import HloDeprecated
-from stablehlo_py.transforms.normalize.hlo_expand_chlo import HloExpandChlo
-from stablehlo_py.transforms.normalize.hlo_inline import HloInline
-from stablehlo_py.transforms.normalize.hlo_known_calls import HloKnownCalls
-from stablehlo_py.transforms.normalize.hlo_quantized import HloQuantized
-from stablehlo_py.transforms.normalize.hlo_scalar_ops import HloScalarOps
-from stablehlo_py.transforms.normalize.hlo_static_shapes import HloStaticShapes
-from stablehlo_py.transforms.normalize.hlo_tuples import HloTuples
+from stablehlo_py.transforms.normalize.shape_operands import DYNAMIC_OPS, is_dynamic
 
-# Composites first: their decompositions are functions, which inlining brings in.
-STEPS = (
-    HloExpandChlo(),
-    HloInline(),
-    HloTuples(),
-    HloScalarOps(),
-    HloStaticShapes(),
-    HloKnownCalls(),
-    HloQuantized(),
-    HloDeprecated(),
-)
+CUSTOM_CALL = "stablehlo.custom_call"
+TUPLE, DYNAMIC, QUANTIZED = "a tuple", "a shape that is not known", "a quantized element"  # in types
+
+# The passes, with what they are for: ops, dialects, and what is in types; None for any program. Few programs have much
+# of it, and a pass takes a millisecond to import. Composites first: their decompositions are functions, which inlining
+# brings in.
+STEPS: dict[str, frozenset[str] | None] = {
+    "hlo-expand-chlo": frozenset({"chlo", "stablehlo.composite", CUSTOM_CALL}),
+    "hlo-inline": None,
+    "hlo-tuples": frozenset({TUPLE}),
+    "hlo-scalar-ops": frozenset({"arith", "math", "shape", "tensor"}),
+    "hlo-static-shapes": frozenset({DYNAMIC, CUSTOM_CALL, *DYNAMIC_OPS}),
+    "hlo-known-calls": frozenset({CUSTOM_CALL}),
+    "hlo-quantized": frozenset({QUANTIZED}),
+    "hlo-deprecated": frozenset(
+        f"stablehlo.{name}"
+        for name in (
+            *("broadcast", "create_token", "cross-replica-sum", "dot"),
+            *("einsum", "map", "torch_index_select", "unary_einsum"),
+        )
+    ),
+}
 
 
 class HloNormalize(Pass):
@@ -35,11 +38,50 @@ class HloNormalize(Pass):
     name: ClassVar[str] = "hlo-normalize"
 
     def run(self, op: ir.Operation) -> None:
-        keep_effects(op)
-        for step in STEPS:
-            step.run(op)
+        found = contents(op)
+        if CUSTOM_CALL in found:
+            from stablehlo_py.transforms.normalize.hlo_custom_calls import keep_effects
+
+            keep_effects(op)
+        for name, needs in STEPS.items():
+            if needs is not None and needs.isdisjoint(found):
+                continue
+            step = find_pass(name)
+            assert step is not None
+            step().run(op)
+            found = contents(op)
         with op.context:
             PassManager.parse("builtin.module(cse,trivial-dce)").run(op)
+
+
+def contents(module: ir.Operation) -> frozenset[str]:
+    """The names of the ops of a module and of their dialects, and what its types have in them that is not plain."""
+    names: set[str] = set()
+    types: set[ir.Type] = set()
+    proceed = ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        names.add(op.name)
+        types.update(result.type for result in op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                types.update(argument.type for argument in block.arguments)
+        if op.name == "func.func":
+            signature = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+            types.update(signature.inputs)
+            types.update(signature.results)
+        return proceed
+
+    module.walk(visit)
+    found = names | {name.partition(".")[0] for name in names}
+    for ty in types:
+        if is_dynamic(ty):
+            found.add(DYNAMIC)
+        if isinstance(ty, ir.TupleType):
+            found.add(TUPLE)
+        if "!quant." in str(ty):
+            found.add(QUANTIZED)
+    return frozenset(found)
 
 
 def normalize(module: ir.Module) -> None:

@@ -17,22 +17,8 @@ from stablehlo_py.reading.places import place
 from stablehlo_py.transforms.normalize.hlo_fold_shapes import fold_shapes, known_elements
 from stablehlo_py.transforms.normalize.hlo_inline import find_main
 from stablehlo_py.transforms.normalize.hlo_known_calls import replace_known_calls
-from stablehlo_py.transforms.normalize.shape_operands import ASSERTION, is_dynamic
+from stablehlo_py.transforms.normalize.shape_operands import ASSERTION, DYNAMIC_OPS, is_dynamic
 
-DYNAMIC_OPS = {
-    f"stablehlo.{name}"
-    for name in (
-        "dynamic_broadcast_in_dim",
-        "dynamic_conv",
-        "dynamic_gather",
-        "dynamic_iota",
-        "dynamic_pad",
-        "dynamic_reshape",
-        "get_dimension_size",
-        "real_dynamic_slice",
-        "set_dimension_size",
-    )
-}
 REFINE = ("stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
 
 

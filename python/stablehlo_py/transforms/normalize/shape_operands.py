@@ -32,6 +32,8 @@ _CALLS: dict[str, Callable[[int, int], range]] = {  # (operands, results) -> whi
 _NEEDS_NO_VALUE = {"stablehlo.get_dimension_size", "shape.shape_of", "tensor.dim"}
 _LOOP, _BRANCHES, _BARRIER = "stablehlo.while", {"stablehlo.if", "stablehlo.case"}, "stablehlo.optimization_barrier"
 ASSERTION = "shape_assertion"
+# Ops that are made static, whether their result has a shape or not.
+DYNAMIC_OPS = {*_ONLY_IF_DYNAMIC, *_ALWAYS, "stablehlo.get_dimension_size"}
 
 
 def is_dynamic(ty: ir.Type) -> bool:

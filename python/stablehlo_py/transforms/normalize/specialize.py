@@ -22,7 +22,7 @@ from stablehlo_py.transforms.normalize.hlo_fold_shapes import constant_before
 from stablehlo_py.transforms.normalize.hlo_inline import HloInline, find_main
 from stablehlo_py.transforms.normalize.hlo_scalar_ops import HloScalarOps
 from stablehlo_py.transforms.normalize.hlo_tuples import HloTuples
-from stablehlo_py.transforms.normalize.shape_operands import has_dynamic_shapes, is_dynamic, shape_slice
+from stablehlo_py.transforms.normalize.shape_operands import is_dynamic, shape_slice
 
 MAX_VALUES = 64  # elements of an argument that decides shapes
 _TO_SPECIALIZE = (HloExpandChlo(chlo=False), HloInline(), HloTuples(), HloScalarOps())
@@ -42,9 +42,7 @@ class OpenProgram:
 
 
 def open_program(module: ir.Operation) -> OpenProgram | None:
-    """What the program's shapes depend on; None where they stand fixed. A program that is open is inlined by this."""
-    if not has_dynamic_shapes(module):
-        return None
+    """What the shapes of a program that has dynamic ones depend on; None where they stand fixed. It is inlined by this."""
     keep_effects(module)
     for step in _TO_SPECIALIZE:
         step.run(module)

@@ -1,1 +1,15 @@
 """Exact rewrites of StableHLO: folded, hoisted, put in a cheaper form."""
+
+from stablehlo_py.core.passes import wait_for
+
+wait_for(
+    {
+        "hlo-fft-convolutions": "stablehlo.convolution",
+        "hlo-fold": "stablehlo.constant stablehlo.iota",
+        "hlo-fold-transposes": "stablehlo.dot_general",
+        "hlo-hoist-invariants": "stablehlo.while",
+        "hlo-hoist-products": "stablehlo.while",
+        "hlo-top-k": "stablehlo.sort",
+        "hlo-unset-inits": "stablehlo.while",
+    }
+)

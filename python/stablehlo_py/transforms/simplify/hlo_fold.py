@@ -42,6 +42,7 @@ class HloFold(Pass):
     """Compute ops of constants now, where the result is small or one element repeated."""
 
     name: ClassVar[str] = "hlo-fold"
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.constant", "stablehlo.iota")
 
     def run(self, op: ir.Operation) -> None:
         import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules

@@ -23,7 +23,6 @@ class HloSimplify(Pass):
 
     def run(self, op: ir.Operation) -> None:
         import stablehlo_py.ops  # which ops are elementwise
-        import stablehlo_py.ops.evaluate  # what conditions give
         import stablehlo_py.ops.simplify  # noqa: F401 - registers the rules
 
         driver = _Driver()
@@ -36,7 +35,7 @@ class HloSimplify(Pass):
 
 class _Driver:
     def __init__(self) -> None:
-        self.rules = {name: registry.simplify.all(name) for name in registry.simplify.ops()}
+        self.rules: dict[str, list[registry.Rule]] = {}  # by op, of those that were met
         self.static: dict[ir.Type, bool] = {}
         self.changed = False
 
@@ -49,7 +48,10 @@ class _Driver:
     def op(self, op: ir.Operation) -> None:
         if len(op.regions):
             self.regions_of(op)
-        rules = self.rules.get(op.name)
+        name = op.name
+        if name not in self.rules:
+            self.rules[name] = registry.simplify.all(name)
+        rules = self.rules[name]
         if not rules or not self.is_static(op):
             return
         if _is_dead(op):

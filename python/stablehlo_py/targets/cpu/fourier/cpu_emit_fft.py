@@ -36,6 +36,7 @@ class CpuEmitFft(Pass):
     """Write the bodies of kernels that are one Fourier transform."""
 
     name: ClassVar[str] = "cpu-emit-fft"
+    only_with: ClassVar[tuple[str, ...]] = (FFT,)
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:

@@ -49,7 +49,7 @@ class CpuEmitContractions(Pass):
     """Replace marked contractions on buffers by loops over packed register tiles."""
 
     name: ClassVar[str] = "cpu-emit-contractions"
-    only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
+    only_with: ClassVar[tuple[str, ...]] = (CONTRACTION,)
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:

@@ -52,6 +52,7 @@ class CpuEmitConvolutions(Pass):
     """Replace the body of kernels that are one convolution of floats or bytes by loops over register tiles."""
 
     name: ClassVar[str] = "cpu-emit-convolutions"
+    only_with: ClassVar[tuple[str, ...]] = (CONVOLUTION,)
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:
