@@ -78,7 +78,7 @@ class Open:
 def build(source: Any, making: Making) -> Parts | Open:  # Any: see reading.read_module
     """Read a program and make all that running it takes."""
     with borrowed_context() as context:
-        module = read_module(source, context)
+        module = read_module(source, context, lambda: pipeline.make_ready(pipeline.load(making.target), context))
         making.lap("read")
         return _open(module) or _build(module, making)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 import re
 from collections.abc import Mapping
 from typing import ClassVar
@@ -187,11 +188,13 @@ def _modules() -> tuple[str, ...]:
 
 def modules_under(package: str) -> list[str]:
     """All modules of a package of ours, itself included."""
-    root = resources.PACKAGE
-    folder = root.joinpath(*package.split(".")[1:])
+    start = str(resources.PACKAGE.joinpath(*package.split(".")[1:]))
     found = []
-    for file in sorted(folder.rglob("*.py")):
-        parts = [root.name, *file.relative_to(root).with_suffix("").parts]
-        if parts[-1] != "__main__":
-            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return found
+    for folder, folders, files in os.walk(start):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        place = package + folder[len(start) :].replace(os.sep, ".")
+        for file in files:
+            stem, suffix = os.path.splitext(file)
+            if suffix == ".py" and stem != "__main__":
+                found.append(place if stem == "__init__" else f"{place}.{stem}")
+    return sorted(found)

@@ -11,6 +11,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from stablehlo_py.core import upstream
 from stablehlo_py.core.collect import names_under
@@ -74,11 +75,7 @@ def _run_quickly(
     """Run a pipeline; see `run`."""
     kept = belongings(module_op.context)
     with module_op.context, ir.Location.unknown():
-        ready = []
-        for stage in pipeline.stages:
-            if stage not in kept:
-                kept[stage] = _joined(stage)
-            ready.append((stage, kept[stage]))
+        ready = [(stage, _prepared(stage, kept)) for stage in pipeline.stages]
         names: frozenset[str] | None = None  # of the ops in the module, where nothing has run since they were looked up
         unseen: tuple[Prepared, Stage] | None = None  # the pass that made something last, until that is verified
         for stage, passes in ready:
@@ -103,6 +100,20 @@ def _run_quickly(
                 on_stage(stage.name, module_op)
         if unseen is not None:
             _verify(*unseen, module_op)
+
+
+def make_ready(pipeline: Pipeline, context: ir.Context) -> None:
+    """Prepare the passes that `run` will run quickly in a borrowed context."""
+    kept = belongings(context)
+    with context, ir.Location.unknown():
+        for stage in pipeline.stages:
+            _prepared(stage, kept)
+
+
+def _prepared(stage: Stage, kept: dict[Any, Any]) -> list[Prepared]:  # Any: see belongings
+    if stage not in kept:
+        kept[stage] = _joined(stage)
+    return kept[stage]
 
 
 def _verify(prepared: Prepared, stage: Stage, module_op: ir.Operation) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from stablehlo_py.mlir import ir
 
+LDEXP = "llvm.ldexp"  # the intrinsic
 _IS_VALUE = -(1 << 31)  # how the dialect spells that an index is an operand
 
 

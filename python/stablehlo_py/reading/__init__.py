@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,14 @@ _LOOKS_LIKE_TEXT = re.compile(r"\n|\bfunc\.func\b|\bmodule\b.*\{|%\w+ *=|\"built
 _TOLERATED = ("check",)  # those that are no comparisons stay, and whoever compiles one decides
 
 
-def read_module(source: Any, context: ir.Context) -> ir.Module:  # Any: the kinds below, some of packages not imported
+def read_module(
+    source: Any, context: ir.Context, meanwhile: Callable[[], object] = lambda: None
+) -> ir.Module:  # Any: the kinds below, some of packages not imported
     """A new module in `context` that holds the program of `source`.
 
     source: a path; MLIR text; bytes (text, bytecode, a portable artifact, what jax.export serialises); an object of JAX
-    (Exported, Lowered, Traced); a module of these bindings or of jaxlib.
+    (Exported, Lowered, Traced); a module of these bindings or of jaxlib. meanwhile: what there is to do while another
+    process tries to read bytes.
     """
     if isinstance(source, Path):
         return _read_file(source, context)
@@ -39,7 +43,7 @@ def read_module(source: Any, context: ir.Context) -> ir.Module:  # Any: the kind
             return _read_text(source, "<text>", context)
         return _read_file(Path(source), context)
     if isinstance(source, bytes | bytearray | memoryview):
-        return read_bytes(bytes(source), "<bytes>", context)
+        return read_bytes(bytes(source), "<bytes>", context, meanwhile=meanwhile)
     if isinstance(source, ir.Module):
         return _read_module_of_ours(source, context)
     return _read_object(source, context)
@@ -59,14 +63,20 @@ def _read_file(path: Path, context: ir.Context) -> ir.Module:
     return read_bytes(data, str(path), context, path)
 
 
-def read_bytes(data: bytes, name: str, context: ir.Context, path: Path | None = None) -> ir.Module:
+def read_bytes(
+    data: bytes,
+    name: str,
+    context: ir.Context,
+    path: Path | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> ir.Module:
     """The program in `data`, whichever form it has; `name` stands for it in messages, `path` is where it came from."""
     if data.startswith(BYTECODE):
-        guard.refuse_crashing_bytecode(data, name, partial(parse_bytecode, data, context))
+        guard.refuse_crashing_bytecode(data, name, partial(parse_bytecode, data, context), meanwhile)
         return _read_bytecode(data, name, context)
     diagnose.refuse_other_formats(data, name)
     if (inner := _exported_artifact(data)) is not None:
-        guard.refuse_crashing_bytecode(inner, name, partial(parse_bytecode, inner, context))
+        guard.refuse_crashing_bytecode(inner, name, partial(parse_bytecode, inner, context), meanwhile)
         return _read_bytecode(inner, name, context)
     try:
         text = data.decode()

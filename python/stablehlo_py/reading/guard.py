@@ -102,11 +102,13 @@ def refuse_trapping(text: bytes, where: str, parse: Callable[[], object]) -> Non
         )
 
 
-def refuse_crashing_bytecode(data: bytes, where: str, parse: Callable[[], object]) -> None:
+def refuse_crashing_bytecode(
+    data: bytes, where: str, parse: Callable[[], object], meanwhile: Callable[[], object]
+) -> None:
     """Refuse bytecode that the parser does not survive: where it is damaged, the parser frees memory twice."""
     lives = _PROBER.survives(data)
     if lives is None:
-        lives = survives(parse)
+        lives = survives(parse, meanwhile)
     if not lives:
         raise BadInput(
             "the bytecode is damaged: it crashes the MLIR parser",
@@ -115,9 +117,10 @@ def refuse_crashing_bytecode(data: bytes, where: str, parse: Callable[[], object
         )
 
 
-def survives(parse: Callable[[], object]) -> bool:
+def survives(parse: Callable[[], object], meanwhile: Callable[[], object] = lambda: None) -> bool:
     """Whether a fork of this process outlives `parse` within PROBE_SECONDS; ordinary errors count as outliving.
 
+    meanwhile: work of this process that it does before it waits for the fork.
     The fork only parses, answers and exits, so the locks of other threads do not matter to it. It costs a few
     milliseconds; the answer comes by a pipe, since taking a fork's memory down lasts as long as all the rest.
     """
@@ -131,6 +134,7 @@ def survives(parse: Callable[[], object]) -> bool:
         _parse_and_exit(parse, mouth)
     os.close(mouth)
     try:
+        meanwhile()
         ears = select.poll()  # not select.select, which knows no numbers above 1,023
         ears.register(answer, select.POLLIN)
         # The pipe of a dead process is at its end.

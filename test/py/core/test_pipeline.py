@@ -14,7 +14,7 @@ from stablehlo_py.core.legality import IllegalOp
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.pipeline import BadPipeline, Pipeline, Step, load, parse, run
 from stablehlo_py.errors import CompileError
-from stablehlo_py.mlir import ir, new_context
+from stablehlo_py.mlir import borrowed_context, ir, new_context
 
 TWO_FUNCTIONS = """
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -492,3 +492,14 @@ def test_a_pass_that_names_its_ops_does_nothing_without_them(step):
         before = str(module)
         cls.from_options(step.options).run(module.operation)
         assert str(module) == before
+
+
+def test_what_was_made_ready_is_not_prepared_again(monkeypatch):
+    prepared, prepare = [], pipeline.prepare
+    monkeypatch.setattr(pipeline, "prepare", lambda step: (prepared.append(step.name), prepare(step))[1])
+    plan = parse("cse,canonicalize")
+    with borrowed_context() as context:
+        pipeline.make_ready(Pipeline.of(plan), context)
+        assert prepared == ["cse", "canonicalize"]
+        run(plan, ir.Module.parse("module {}").operation, quick=True)
+    assert prepared == ["cse", "canonicalize"]

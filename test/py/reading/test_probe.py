@@ -102,3 +102,10 @@ def test_the_real_one_parses():
         assert prober._process is not None
     finally:
         prober.end()
+
+
+def test_work_goes_on_while_a_fork_tries():
+    """The fork waits for what this process writes only in the meantime."""
+    ears, mouth = os.pipe()
+    assert guard.survives(lambda: os.read(ears, 1), lambda: os.write(mouth, b"x"))
+    assert not guard.survives(os.abort, lambda: None)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from stablehlo_py.mlir import arith, ir, math
 from stablehlo_py.ops.expression import Num, where
-from stablehlo_py.ops.llvm_ops import call_intrinsic
+from stablehlo_py.ops.llvm_ops import LDEXP, call_intrinsic
 from stablehlo_py.records import record
 
 INFINITY, NAN = float("inf"), float("nan")
-LDEXP = "llvm.ldexp"
 
 
 @record

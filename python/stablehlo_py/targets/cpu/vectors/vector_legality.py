@@ -11,10 +11,10 @@ from collections import Counter
 
 from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.mlir import ir
+from stablehlo_py.ops.llvm_ops import LDEXP
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
-from stablehlo_py.transforms.math_expansions.arithmetic import LDEXP
 
 # Ops of arith and math that have the same meaning lane by lane, and instructions for it.
 _SCALAR_ARITH = frozenset({"arith.constant", "arith.addui_extended", "arith.mului_extended", "arith.mulsi_extended"})
