@@ -7,7 +7,7 @@ pays where a kernel touches more than the last cache holds anyway.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import DYNAMIC, arith, ir, vector
@@ -95,13 +95,27 @@ class Address:
             value = llvm_ops.load(stored, self.pointer, self.size)
         return value if stored == ty else arith.bitcast(ty, value)
 
+    def load_pair(self, ty: ir.VectorType) -> tuple[ir.Value, ir.Value]:
+        """Pairs of elements from here on, such as complex numbers: the first ones and the second ones, each of type `ty`."""
+        (count,) = ty.shape
+        part = replace(self, size=self.size // 2)
+        halves = [part.load(ty), part.moved(count).load(ty)]
+        first, second = (_shuffle(ty, halves, range(k, 2 * count, 2)) for k in range(2))
+        return first, second
+
+    def store_pair(self, first: ir.Value, second: ir.Value, *, streaming: bool = False) -> None:
+        """The reverse of `load_pair`."""
+        ty = ir.VectorType(first.type)
+        (count,) = ty.shape
+        part = replace(self, size=self.size // 2)
+        for half in range(2):
+            lanes = [lane + k * count for lane in range(half * count // 2, (half + 1) * count // 2) for k in range(2)]
+            part.moved(half * count).store(_shuffle(ty, [first, second], lanes), streaming=streaming)
+
     def spread(self, ty: ir.VectorType) -> ir.Value:
         """The element here in every lane of a vector."""
         one = self.load(ir.VectorType.get([1], ty.element_type))
-        first = ir.DenseI64ArrayAttr.get([0] * ty.shape[0])
-        return ir.Operation.create(
-            "vector.shuffle", results=[ty], operands=[one, one], attributes={"mask": first}
-        ).results[0]
+        return _shuffle(ty, [one, one], [0] * ty.shape[0])
 
     def store(self, value: ir.Value, mask: ir.Value | None = None, *, streaming: bool = False) -> None:
         """Streaming: the place must be aligned to the vector's own size."""
@@ -121,6 +135,12 @@ class Address:
         """Ask for the line so many bytes behind, which need not exist."""
         byte = replace(self, size=1)
         llvm_ops.prefetch(byte.moved(offset).pointer)
+
+
+def _shuffle(ty: ir.VectorType, operands: Sequence[ir.Value], lanes: Iterable[int]) -> ir.Value:
+    """The lanes of these numbers of two vectors, one behind the other."""
+    mask = {"mask": ir.DenseI64ArrayAttr.get(list(lanes))}
+    return ir.Operation.create("vector.shuffle", results=[ty], operands=list(operands), attributes=mask).results[0]
 
 
 def as_offset(value: int | ir.Value) -> int | ir.Value:

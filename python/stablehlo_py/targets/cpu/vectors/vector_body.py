@@ -16,17 +16,20 @@ from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
+from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, part_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
+
+Pair = tuple[ir.Value, ir.Value]  # vectors of the real and the imaginary parts
 
 
 @record(frozen=False)
 class Now:
     """One vector while its ops are written. values: by slot; place: the step of its first lane; behind: steps before it."""
 
-    values: list[ir.Value | None]
+    values: list[ir.Value | Pair | None]
     place: int | ir.Value
     here: Sequence[Address]  # of all accesses, at the first vector of the step
     behind: int
@@ -36,7 +39,12 @@ class Now:
 
     def lanes(self, slot: int) -> ir.Value:
         value = self.values[slot]
-        assert value is not None
+        assert value is not None and not isinstance(value, tuple)
+        return value
+
+    def pair(self, slot: int) -> Pair:
+        value = self.values[slot]
+        assert isinstance(value, tuple)
         return value
 
 
@@ -58,7 +66,7 @@ class Body:
         self._row = row
         self._types: dict[ir.Type, ir.VectorType] = {}
         self._slots: dict[ir.Value, int] = {}
-        self._values: list[ir.Value | None] = []  # by slot; those of the vector itself are None
+        self._values: list[ir.Value | Pair | None] = []  # by slot; those of the vector itself are None
         self._splats: dict[ir.Attribute, int] = {}
         self._numbers: dict[ir.Type, ir.Value] = {}
         self._places: dict[tuple[ir.Value, ...], int] = {}
@@ -128,6 +136,8 @@ class Body:
             self._count_from(op.operands[0], op.results[0])
         elif (order := self._running.get(op.results[0])) is not None:
             self._do.append(self._join_running(op, order))
+        elif op.name in PARTS or (result is not None and isinstance(result.type, ir.ComplexType)):
+            self._do.append(self._on_parts(op))
         else:
             self._do.append(self._on_lanes(op))
 
@@ -146,23 +156,39 @@ class Body:
 
         return do
 
+    def _on_parts(self, op: ir.Operation) -> _Do:
+        """A complex number put together, taken apart, or one of two of them."""
+        name, operands = op.name, [self._slot(v) for v in op.operands]
+        slot = self._new_slot(op.results[0])
+
+        def do(now: Now) -> None:
+            if name == "complex.create":
+                now.values[slot] = now.lanes(operands[0]), now.lanes(operands[1])
+            elif name == "arith.select":
+                choice, (a, b), (c, d) = now.lanes(operands[0]), now.pair(operands[1]), now.pair(operands[2])
+                now.values[slot] = arith.select(choice, a, c), arith.select(choice, b, d)
+            else:
+                now.values[slot] = now.pair(operands[0])[name == "complex.im"]
+
+        return do
+
     def _load(self, op: ir.Operation) -> _Do:
         buffer, result = op.operands[0], op.results[0]
-        access, ty = self._access(buffer, list(op.operands)[1:]), self._vector(result.type)
+        access, ty = self._access(buffer, list(op.operands)[1:]), self._vector(part_of(result.type))
         by_row = self._row_stride(op)
         order, ahead = self._running.get(result), (self.plan.ahead or {}).get(result)
         stored, slot = self._stored_slot(buffer), self._new_slot(result)
-        size = element_bytes(result.type)
+        size, is_complex = element_bytes(result.type), isinstance(result.type, ir.ComplexType)
 
         def do(now: Now) -> None:
             if stored is not None and now.values[stored] is not None:
                 now.values[slot] = now.values[stored]
                 return
             here = now.here[access].moved(now.behind + now.row * by_row)
-            lanes = here.load(ty, now.mask)
+            lanes = here.load_pair(ty) if is_complex else here.load(ty, now.mask)
             if ahead is not None and now.behind * size % LINE == 0:
                 here.prefetch(ahead)
-            now.values[slot] = order.keys_of(lanes) if order else lanes
+            now.values[slot] = order.keys_of(lanes) if order and not isinstance(lanes, tuple) else lanes
 
         return do
 
@@ -175,13 +201,17 @@ class Body:
         stored = self._stored_slot(buffer)
 
         def do(now: Now) -> None:
-            lanes = now.lanes(source)
+            lanes = now.values[source]
+            assert lanes is not None
             if not now.is_last_row:
                 assert stored is not None
                 now.values[stored] = lanes
                 return
-            here = now.here[access].moved(now.behind)
-            here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=self.is_streaming and is_past)
+            here, streaming = now.here[access].moved(now.behind), self.is_streaming and is_past
+            if isinstance(lanes, tuple):
+                here.store_pair(*lanes, streaming=streaming)
+                return
+            here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=streaming)
 
         return do
 
@@ -255,6 +285,16 @@ class Body:
         if value in self.loop.linear:
             return self._count_from(value, value)
         slot = self._slots[value] = len(self._values)
+        if isinstance(value.type, ir.ComplexType):
+            part = part_of(value.type)
+            parts = [
+                ir.Operation.create(name, results=[part], operands=[value]).results[0]
+                for name in ("complex.re", "complex.im")
+            ]
+            self._values.append(
+                (vector.broadcast(self._vector(part), parts[0]), vector.broadcast(self._vector(part), parts[1]))
+            )
+            return slot
         ty, scalar = self._vector(value.type), made_by(value, "arith.constant")
         if scalar is None:
             self._values.append(vector.broadcast(ty, value))

@@ -22,6 +22,9 @@ _LANE_MATH = frozenset(
     f"math.{name}"
     for name in ("absf", "absi", "ceil", "copysign", "ctpop", "floor", "fma", "roundeven", "sqrt", "trunc", "isnan")
 )
+# A complex number is in lanes as two vectors, of its parts; arith.select may choose one too.
+PARTS = ("complex.re", "complex.im", "complex.create")
+_UNIFORM = ("arith.", "math.", "affine.", "memref.load", "complex.constant", *PARTS)
 DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi"))
 # Reductions whose order is free: exact ones always, sums and products of floats where they are marked.
 EXACT = frozenset(
@@ -61,6 +64,7 @@ class Innermost:
     sizes: Counter[int] = field(default_factory=Counter)  # bytes of the elements that its ops handle: how many do
     widest_in_memory: int = 0  # bytes
     work: int = 0  # ops by lane in one step
+    has_complex: bool = False  # whether it reads or writes complex numbers
 
     @property
     def variable(self) -> ir.Value:
@@ -126,7 +130,7 @@ def _classify(loop: Innermost, op: ir.Operation) -> None:
         loop.body.append(op)
         return
     if all(loop.is_uniform(v) for v in operands):
-        if name in DIVISIONS or not name.startswith(("arith.", "math.", "affine.", "memref.load")):
+        if name in DIVISIONS or not name.startswith(_UNIFORM):
             raise _DoesNotFit
         loop.uniform.append(op)
         return
@@ -180,6 +184,8 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
         return False
     if name in DIVISIONS and made_by(operands[1], "arith.constant") is None:
         return False
+    if (name in PARTS or name == "arith.select") and _note_complex(loop, op):
+        return True
     if not name.startswith("arith.") or name in _SCALAR_ARITH:
         intrinsic = name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
         if not intrinsic and name not in _LANE_MATH:
@@ -194,16 +200,32 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
     return True
 
 
+def _note_complex(loop: Innermost, op: ir.Operation) -> bool:
+    """Whether an op takes complex numbers apart, puts them together or chooses one; notes the sizes of the parts."""
+    ty = op.results[0].type
+    if op.name == "arith.select" and not isinstance(ty, ir.ComplexType):
+        return False
+    loop.sizes[element_bytes(part_of(ty))] += 1 + isinstance(ty, ir.ComplexType)
+    return True
+
+
+def part_of(ty: ir.Type) -> ir.Type:
+    """The type of a complex number's parts; any other type itself."""
+    return ir.ComplexType(ty).element_type if isinstance(ty, ir.ComplexType) else ty
+
+
 def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> None:
     """Raise unless a step reads or writes the element behind that of the step before."""
     ty = ir.MemRefType(buffer.type)
-    if not isinstance(ty.element_type, ir.IntegerType | ir.FloatType) or not loop.is_uniform(buffer):
+    part = part_of(ty.element_type)
+    if not isinstance(part, ir.IntegerType | ir.FloatType) or not loop.is_uniform(buffer):
         raise _DoesNotFit
-    if isinstance(ty.element_type, ir.IntegerType) and ir.IntegerType(ty.element_type).width % 8:
+    if isinstance(part, ir.IntegerType) and ir.IntegerType(part).width % 8:
         raise _DoesNotFit
     strides, _ = ty.get_strides_and_offset()
-    size = element_bytes(ty.element_type)
-    loop.sizes[size] += 1
+    size, is_complex = element_bytes(part), part != ty.element_type
+    loop.sizes[size] += 1 + is_complex
+    loop.has_complex |= is_complex
     loop.widest_in_memory = max(loop.widest_in_memory, size)
     moving = [(index, stride) for index, stride in zip(indices, strides, strict=True) if not loop.is_uniform(index)]
     if len(moving) != 1 or moving[0][0] not in loop.linear or moving[0][1] != 1:

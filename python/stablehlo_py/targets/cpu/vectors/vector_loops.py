@@ -61,6 +61,7 @@ class _Loops:
 
     def __init__(self, plan: Plan, cpu: Cpu, body: Body, row: ir.Value | None = None, count: int = 1) -> None:
         self.plan, self.cpu, self.body, self.row, self.count = plan, cpu, body, row, count
+        self.masks = cpu.masks and not plan.loop.has_complex  # a mask of numbers is none of their parts
 
     def write(self) -> list[ir.Value]:
         """What the loop gives."""
@@ -69,11 +70,11 @@ class _Loops:
         partial = [start for r in self.body.reductions for part in r.start() for start in [part] * plan.unroll]
         end, over = self._whole_vectors(low, high)
         partial = self._main(low, end, partial)
-        if over and self.cpu.masks:
+        if over and self.masks:
             partial = self._masked_rest(end, high, partial)
         states = zip(*(self.body.states_of(partial[u :: plan.unroll]) for u in range(plan.unroll)), strict=True)
         totals = [r.total(s, init) for r, s, init in zip(self.body.reductions, states, operands[3:], strict=True)]
-        if over and not self.cpu.masks:
+        if over and not self.masks:
             return self._scalar_rest(end, high, totals)
         return totals
 

@@ -84,7 +84,7 @@ def is_worth(loop: Innermost, cpu: Cpu) -> bool:
     if _counts_lanes(loop):
         return False
     lanes, steps = lanes_of(loop, cpu), trip_count(loop.op)
-    return lanes > 1 and (steps is None or steps >= (lanes // 4 if cpu.masks else lanes))
+    return lanes > 1 and (steps is None or steps >= (lanes // 4 if cpu.masks and not loop.has_complex else lanes))
 
 
 def _counts_lanes(loop: Innermost) -> bool:
