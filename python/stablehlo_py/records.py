@@ -97,7 +97,7 @@ def replace(old: T, **changes: Any) -> T:  # Any: each field has its own type
 def _made(cls: type, *, frozen: bool, eq: bool) -> type:
     found = _fields_of(cls)
     own = vars(cls)
-    methods: dict[str, Any] = {"__init__": _init(cls, found), "__repr__": _repr, "__replace__": replace}
+    methods: dict[str, Any] = {"__init__": _LaterInit(cls, found), "__repr__": _repr, "__replace__": replace}
     if eq:
         methods["__eq__"] = _eq
     if eq and own.get("__hash__") is None:  # Python itself takes the hash from a class with an `__eq__`
@@ -163,6 +163,19 @@ class _Factory:
 
 
 _FACTORY = _Factory()
+
+
+class _LaterInit:
+    """An `__init__` that is made when somebody wants it, and takes this place: half the classes make no record."""
+
+    def __init__(self, cls: Any, found: dict[str, Field]) -> None:  # Any: attributes are set on it
+        self._cls, self._found = cls, found
+
+    def __get__(self, instance: object, owner: type) -> Any:  # Any: the function, bound or not
+        made = _init(self._cls, self._found)
+        if vars(self._cls).get("__init__") is self:
+            self._cls.__init__ = made
+        return made.__get__(instance, owner)
 
 
 def _init(cls: type, found: dict[str, Field]) -> FunctionType:
