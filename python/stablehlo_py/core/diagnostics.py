@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir
+from stablehlo_py.patterns import pattern
 from stablehlo_py.records import record
 
-_PLACE = re.compile(r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+)(?: \((?P<name>[^\n]*)\))?")
-_CURRENT_OP = re.compile(r'see current operation: (?:%\S+ = )?"?([A-Za-z_]\w*\.[\w.$]+)')
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3")
+_PLACE = pattern(r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+)(?: \((?P<name>[^\n]*)\))?")
+_CURRENT_OP = pattern(r'see current operation: (?:%\S+ = )?"?([A-Za-z_]\w*\.[\w.$]+)')
+_LIBRARY = pattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3")
 
 
 @record

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from stablehlo_py.patterns import pattern
+
 _CLOSING = {"(": ")", "{": "}", "[": "]", "<": ">"}
-_PLAIN = re.compile(r"[^\s\"'{}()\[\]<>,]+")
+_PLAIN = pattern(r"[^\s\"'{}()\[\]<>,]+")
 
 
 class SyntaxProblem(ValueError):

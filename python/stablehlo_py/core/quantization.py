@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-import re
 
 import numpy as np
 
 from stablehlo_py.core.types import ElementType, TensorType, element_type, tensor_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
+from stablehlo_py.patterns import pattern
 from stablehlo_py.records import record
 
-_TYPE = re.compile(
+_TYPE = pattern(
     r"!quant\.uniform<(?P<storage>[iu]+\d+)(<(?P<low>-?\d+):(?P<high>-?\d+)>)?:(?P<expressed>\w+)(:(?P<axis>\d+))?, "
     r"(?P<scales>[^<>]*)>"
 )
-_TENSOR = re.compile(r"tensor<(?P<shape>(?:(?:\d+|\?)x)*)(?P<element>!quant\..*>)>$")
+_TENSOR = pattern(r"tensor<(?P<shape>(?:(?:\d+|\?)x)*)(?P<element>!quant\..*>)>$")
 
 
 @record

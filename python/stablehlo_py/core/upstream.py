@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 from stablehlo_py.mlir import PassManager, new_context
+from stablehlo_py.patterns import pattern
 from stablehlo_py.records import record
 
 TABLE = Path(__file__).with_name("upstream_passes.txt")
 
 _NOBODY = "the-pass-that-nobody-registers"
-_OPTION = re.compile(r"\{(.*)\}", re.S)
+_OPTION = pattern(r"\{(.*)\}", re.S)
 
 
 @record

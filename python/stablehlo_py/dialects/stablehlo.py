@@ -7,17 +7,17 @@ those of the StableHLO specification. A view holds no copy: it reads the operati
 from __future__ import annotations
 
 import functools
-import re
 from typing import ClassVar
 
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.mlir import ir, raw_elements, stablehlo
+from stablehlo_py.patterns import pattern
 from stablehlo_py.records import record
 
 _VIEWS: dict[str, type[Op]] = {}
-_ENUM = re.compile(r"<([\w ]+)>|^(\w+)$")
+_ENUM = pattern(r"<([\w ]+)>|^(\w+)$")
 
 
 class Op:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir, stablehlo
+from stablehlo_py.patterns import pattern
 from stablehlo_py.reading import checks, constants, diagnose, guard, shardy
 from stablehlo_py.reading.annotations import on_one_device, walk
 from stablehlo_py.reading.diagnose import Source
@@ -20,8 +20,8 @@ from stablehlo_py.reading.platform import bind_platform
 from stablehlo_py.reading.repairs import trim_strides
 
 BYTECODE = b"ML\xefR"
-_ARTIFACT = re.compile(rb"StableHLO_v(\d+\.\d+\.\d+)")
-_LOOKS_LIKE_TEXT = re.compile(r"\n|\bfunc\.func\b|\bmodule\b.*\{|%\w+ *=|\"builtin\.module\"|^\s*HloModule\b")
+_ARTIFACT = pattern(rb"StableHLO_v(\d+\.\d+\.\d+)")
+_LOOKS_LIKE_TEXT = pattern(r"\n|\bfunc\.func\b|\bmodule\b.*\{|%\w+ *=|\"builtin\.module\"|^\s*HloModule\b")
 _TOLERATED = ("check",)  # those that are no comparisons stay, and whoever compiles one decides
 
 

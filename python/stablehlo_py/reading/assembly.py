@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.patterns import pattern
 
-VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
+VALUE = pattern(r"%[\w$.-]+(?:#\d+)?")
 BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _QUOTED_OR_COMMENT = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|//[^\n]*'
-_TOKEN = re.compile(_QUOTED_OR_COMMENT + r"|->|[\[\](){}<>]")
+_TOKEN = pattern(_QUOTED_OR_COMMENT + r"|->|[\[\](){}<>]")
 
 # (text, name of the op, where the name ends) -> what to write, and where what it replaces ends
 Rewrite = Callable[[str, str, int], tuple[str, int]]

@@ -10,16 +10,15 @@ Expected values in attributes become constants. Lines stay where they are.
 
 from __future__ import annotations
 
-import re
-
 from stablehlo_py.errors import BadInput
+from stablehlo_py.patterns import pattern
 from stablehlo_py.reading.assembly import VALUE, replace_ops, skip_balanced, skip_blanks, type_at, types_at
 
 # What compares two arrays; expect_serialized_eq compares with files that another run of another tool left.
 _COMPARISONS = ("expect_eq", "expect_eq_const", "expect_almost_eq", "expect_almost_eq_const", "expect_close")
-_NAMED = re.compile(r"(\w+)\s*=\s*(-?[\d.]+(?:[eE][-+]?\d+)?)")
-_ELEMENTS = re.compile(r"dense(?:_resource)?(?=<)")
-_VALUE_ATTRIBUTE = re.compile(r"(?:^|,)\s*value\s*=\s*(?=dense)")
+_NAMED = pattern(r"(\w+)\s*=\s*(-?[\d.]+(?:[eE][-+]?\d+)?)")
+_ELEMENTS = pattern(r"dense(?:_resource)?(?=<)")
+_VALUE_ATTRIBUTE = pattern(r"(?:^|,)\s*value\s*=\s*(?=dense)")
 
 
 def to_custom_calls(text: str, where: str) -> str:

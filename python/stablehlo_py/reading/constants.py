@@ -17,15 +17,16 @@ import numpy as np
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir, raw_elements
+from stablehlo_py.patterns import pattern
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
 _FOOTER = "{-#"
 ELIDED = "__elided__"
-_BLOB = re.compile(r'(?:"([^"]+)"|([\w$.-]+))\s*:\s*"0x([0-9A-Fa-f]*)"')
-_RESOURCE = re.compile(r'^dense_resource<(?:"([^"]+)"|([^>]+))>')
+_BLOB = pattern(r'(?:"([^"]+)"|([\w$.-]+))\s*:\s*"0x([0-9A-Fa-f]*)"')
+_RESOURCE = pattern(r'^dense_resource<(?:"([^"]+)"|([^>]+))>')
 
-_RESOURCE_IN_TEXT = re.compile(r'dense_resource<(?:"([^"]+)"|([\w$.-]+))>')
+_RESOURCE_IN_TEXT = pattern(r'dense_resource<(?:"([^"]+)"|([\w$.-]+))>')
 _serial = itertools.count()
 
 Blobs = Callable[[], dict[str, bytes]]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
+from stablehlo_py.patterns import pattern
 from stablehlo_py.reading.places import place, position
 from stablehlo_py.records import record
 
@@ -40,19 +41,19 @@ OPS = (
 )
 DIALECTS = ("stablehlo", "chlo", "func", "arith", "tensor", "shape", "builtin")
 
-_UNKNOWN_OP = re.compile(r"custom op '([\w.-]+)' is unknown|unregistered operation '([\w.-]+)'")
-_UNKNOWN_DIALECT = re.compile(
+_UNKNOWN_OP = pattern(r"custom op '([\w.-]+)' is unknown|unregistered operation '([\w.-]+)'")
+_UNKNOWN_DIALECT = pattern(
     r"[Dd]ialect [`']([\w]+)' (?:not found|is unknown|does not)|\"(\w+)\"<.*unregistered dialect"
 )
 # the verifier says what it wants in five lines, and then what it got
-_ELEMENT = re.compile(
+_ELEMENT = pattern(
     r" must be (?:variadic of )?ranked tensor of .*, but got 'tensor<(?:[\d?]+x)*([a-z]\w*|complex<\w+>)>'$"
 )
-_KNOWN = re.compile(r"u?i(?:1|2|4|8|16|32|64)|f(?:16|32|64)|bf16|f[468]E\w+|complex<f(?:32|64)>")
+_KNOWN = pattern(r"u?i(?:1|2|4|8|16|32|64)|f(?:16|32|64)|bf16|f[468]E\w+|complex<f(?:32|64)>")
 ELEMENTS = (
     "elements are f64 f32 f16 bf16, f8 f6 and f4 of several forms, i1, i2 to i64, ui2 to ui64, complex<f32 or f64>"
 )
-_UNDECLARED = re.compile(r"use of undeclared SSA value name")
+_UNDECLARED = pattern(r"use of undeclared SSA value name")
 _FOREIGN = {
     "mhlo": "MHLO is XLA's internal dialect; export StableHLO instead (in JAX: lower(...).as_text())",
     "vhlo": "VHLO is the inside of a portable artifact; pass the artifact itself",
@@ -222,6 +223,6 @@ def refuse_other_formats(data: bytes, where: str) -> None:
         if data.startswith(magic):
             raise BadInput(f"the input is {kind}, not MLIR", where=where, hint=hint)
     start = data[:4096].decode("utf-8", "replace").lstrip()
-    for pattern, kind, hint in _TEXT_KINDS:
-        if re.match(pattern, start):
+    for form, kind, hint in _TEXT_KINDS:
+        if re.match(form, start):
             raise BadInput(f"the input is {kind}, not MLIR", where=where, hint=hint)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
-import re
 import select
 import signal
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stablehlo_py.errors import BadInput
+from stablehlo_py.patterns import pattern
 from stablehlo_py.reading import probe
 
 MAX_DEPTH = 1000  # the parser's recursion overflows the stack at about 3,000 regions
@@ -29,11 +29,11 @@ _STEP[list(b")]}>")] = -1
 _EVENTS = _STEP != 0
 _EVENTS[list(b'"/\n')] = True
 _QUOTE, _SLASH, _NEWLINE = b'"'[0], b"/"[0], b"\n"[0]
-_ESCAPES = re.compile(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)+"')
+_ESCAPES = pattern(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)+"')
 
 # An all_to_all with no replica groups divides by zero in the bindings' verifier; the dimensions of a convolution are
 # the size of a vector that their parser makes, whatever they are.
-_TRAPPING = re.compile(
+_TRAPPING = pattern(
     rb"all_to_all|\[[bfio\d, ?]{0,99}\d{6}[bfio\d, ?]{0,99}\](?:x\[|->)|(?:x|->)\[[bfio\d, ?]{0,99}\d{6}"
 )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.mlir import ir
+from stablehlo_py.patterns import pattern
 
 NO_FILE = "<text>"  # the parser calls text in memory "-"
-_POSITION = re.compile(r":(\d+):(\d+)\)?$")
+_POSITION = pattern(r":(\d+):(\d+)\)?$")
 
 
 def place(op: ir.Operation) -> str:
