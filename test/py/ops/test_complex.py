@@ -126,6 +126,29 @@ def test_special_values() -> None:
     assert tanh[1] == 1 and tanh[3].real == -1
 
 
+def test_exponential_of_any_size() -> None:
+    """In both parts, where e^a overflows by itself and where the angle has many turns; what C leaves open aside, as NumPy."""
+    rng = np.random.default_rng(3)
+    size = np.exp2(rng.uniform(-20, 7, 20000)) * rng.choice([-1, 1], 20000)
+    angle = np.exp2(rng.uniform(-20, 20, 20000)) * rng.choice([-1, 1], 20000)
+    ends = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 89, 100, 200, 1e-45, -1e-45, 3e38, -3e38, -104])
+    grid = np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2)
+    z = np.concatenate([np.stack([size, angle], -1), grid]).astype(np.float32).view(np.complex64).reshape(-1)
+    (got,) = compiled([Applied("stablehlo.exponential")], z)
+    with np.errstate(all="ignore"):
+        wide = np.exp(z.astype(np.complex128))
+        wanted = wide.astype(np.complex64)
+    unsigned = np.isneginf(z.real) & np.isinf(z.imag)  # the sign of this zero is open
+    for one, other, true in ((got.real, wanted.real, wide.real), (got.imag, wanted.imag, wide.imag)):
+        np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+        np.testing.assert_array_equal(np.isinf(one), np.isinf(other))
+        plain = ~np.isnan(other) & ~unsigned
+        np.testing.assert_array_equal(np.signbit(one)[plain], np.signbit(other)[plain])
+        finite = np.isfinite(other)
+        error = np.abs(one[finite].astype(np.float64) - true[finite]) / np.spacing(np.abs(other[finite]))
+        assert error.max() < 1.5
+
+
 def test_power() -> None:
     x = np.array([0, 0, 2, 1j, -1, 0], np.complex64)
     y = np.array([0, 2, 0.5, 2, 0.5, 1 + 1j], np.complex64)
