@@ -81,9 +81,9 @@ def loop(
     return list(op.results)
 
 
-def once_or_loop(extent: int, step: int, body: Callable[[int | ir.Value], None]) -> None:
-    """A loop over 0 .. extent, or the body alone where it runs once."""
-    if extent <= step:
+def once_or_loop(extent: int | ir.Value, step: int, body: Callable[[int | ir.Value], None]) -> None:
+    """A loop over 0 .. extent, or the body alone where it is known to run once."""
+    if isinstance(extent, int) and extent <= step:
         body(0)
     else:
         loop(0, extent, step, lambda i: body(i))

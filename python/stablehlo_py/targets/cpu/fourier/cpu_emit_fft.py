@@ -10,6 +10,7 @@ Every step of the outermost loop does whole transforms: a part of the rows, or o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import ClassVar
@@ -20,7 +21,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, memref, vector
 from stablehlo_py.ops.fft import roots
-from stablehlo_py.records import record
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.emit.register_transpose import transposed
@@ -30,6 +31,9 @@ from stablehlo_py.targets.cpu.fourier.lower_fft import FFT, Transform
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
+WORTH_A_LOOP = (
+    3  # passes of one factor: their code takes longest to compile; with two, the loop costs 5 % and saves little
+)
 
 
 class CpuEmitFft(Pass):
@@ -90,17 +94,22 @@ class Columns:
 
 @record
 class Lanes:
-    """Complex numbers in scratch: for each k a vector of real parts, then one of imaginary parts."""
+    """Complex numbers in scratch, from `base` on: for each k a vector of real parts, then one of imaginary parts."""
 
     buffer: ir.Value
+    base: Index
     vectors: Vectors
 
     def load(self, k: Index) -> Pair:
-        place = multiply(k, 2 * self.vectors.lanes)
+        place = add(self.base, multiply(k, 2 * self.vectors.lanes))
         return Pair(*(self.vectors.load(self.buffer, [add(place, c * self.vectors.lanes)]) for c in (0, 1)))
 
+    def behind(self, count: Index) -> Lanes:
+        """Those from number `count` on."""
+        return replace(self, base=add(self.base, multiply(count, 2 * self.vectors.lanes)))
+
     def store(self, k: Index, value: Pair) -> None:
-        place = multiply(k, 2 * self.vectors.lanes)
+        place = add(self.base, multiply(k, 2 * self.vectors.lanes))
         for c, part in enumerate((value.re, value.im)):
             self.vectors.store(part, self.buffer, [add(place, c * self.vectors.lanes)])
 
@@ -115,7 +124,8 @@ class _Emitter:
         self.half = self.last // 2 + 1
         self.real_in, self.real_out = of.kind == "RFFT", of.kind == "IRFFT"
         size = 2 * (max(of.lengths) + 1) * self.most
-        self.scratch = [nest.scratch([size], self.element) for _ in range(2)]
+        scratch = nest.scratch([2 * size], self.element)
+        self.scratch = [(scratch, 0), (scratch, size)]
         self.scale = 1 / math.prod(of.lengths) if self.inverse else 1.0
 
     def emit(self) -> None:
@@ -215,14 +225,14 @@ class _Emitter:
         to: Index = 0,
     ) -> None:
         """As many rows as lanes: brought side by side, transformed, and put back."""
-        here, there = (Lanes(buffer, vectors) for buffer in self.scratch)
+        here, there = (Lanes(*place, vectors) for place in self.scratch)
         load, store = add(at, multiply(row, widths[0])), add(to, multiply(row, widths[1]))
         n, halved = self.last, self.last % 2 == 0 and (self.real_in or self.real_out)
         scale = self.scale if len(self.of.lengths) == 1 or self.real_out else 1.0
         if self.real_in and not halved:
             self._load_real(source, load, widths[0], vectors)
         else:
-            self._turn(source, load, widths[0], here.buffer, widths[0], vectors, store=False)
+            self._turn(source, load, widths[0], here, widths[0], vectors, store=False)
         if self.real_out:
             self._merge(here, there, vectors) if halved else self._mirror(here, vectors)
             here, there = (there, here) if halved else (here, there)
@@ -236,7 +246,7 @@ class _Emitter:
         if self.real_out and not halved:
             self._store_real(result, target, store, widths[1], vectors)
         else:
-            self._turn(target, store, widths[1], result.buffer, widths[1], vectors, store=True)
+            self._turn(target, store, widths[1], result, widths[1], vectors, store=True)
 
     def _transform(
         self, length: int, source: Columns | Lanes, target: Columns | Lanes, vectors: Vectors, scale: float
@@ -244,40 +254,81 @@ class _Emitter:
         """All passes; between scratch buffers the result is where they end, which is returned."""
         factors = factors_of(length, self.cpu.registers) or []
         in_scratch = isinstance(source, Lanes)
-        spare = [Lanes(buffer, vectors) for buffer in self.scratch]
+        spare = [Lanes(*place, vectors) for place in self.scratch]
         if not factors:
             factors = [] if in_scratch and scale == 1.0 else [1]
         table = self._twiddles(length, factors)
-        done, rest, offset, at = 1, length, 0, source
-        for n, r in enumerate(factors):
-            rest //= r
+        done, offset, n, at = 1, 0, 0, source
+        while n < len(factors):
+            r, is_last = factors[n], n == len(factors) - 1
             if in_scratch:
                 to: Columns | Lanes = target if at is source else source
             else:
-                to = target if n == len(factors) - 1 else spare[n % 2]
-            self._pass(r, done, rest, at, to, table, offset, vectors, scale if n == len(factors) - 1 else 1.0)
-            offset += 2 * (r - 1) * done if done > 1 else 0
-            done *= r
+                to = target if is_last else spare[n % 2]
+            alike = _alike(factors, n, to_memory=not in_scratch, scaled=scale != 1.0)
+            if alike >= WORTH_A_LOOP and isinstance(at, Lanes) and isinstance(to, Lanes):
+                self._passes(r, alike, length, done, at, to, table, offset, vectors)
+                at, to = (to, at) if alike % 2 == 0 else (at, to)
+            else:
+                alike = 1
+                rest = length // (r * done)
+                self._pass(r, length // r, done, rest, at, to, table, offset, vectors, scale if is_last else 1.0)
+            for _ in range(alike):
+                offset += 2 * (r - 1) * done if done > 1 else 0
+                done *= r
+            n += alike
             at = to
         return at
+
+    def _passes(
+        self,
+        r: int,
+        count: int,
+        length: int,
+        done: int,
+        source: Lanes,
+        target: Lanes,
+        table: ir.Value | None,
+        offset: int,
+        vectors: Vectors,
+    ) -> None:
+        """Passes of one factor as a loop, from one buffer to the other and back."""
+
+        def one(_: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+            done, rest, offset, here, there = carried
+            places = [Lanes(source.buffer, base, vectors) for base in (here, there)]
+            self._pass(r, length // r, done, rest, places[0], places[1], table, offset, vectors, 1.0)
+            following = add(offset, multiply(done, 2 * (r - 1)))
+            rest = arith.divui(rest, nest.index(r))
+            return [nest.index(v) for v in (multiply(done, r), rest, following, there, here)]
+
+        carried = [done, length // (r * done), offset, source.base, target.base]
+        nest.loop(0, count, 1, one, [nest.index(v) for v in carried])
 
     def _pass(
         self,
         r: int,
-        done: int,
-        rest: int,
+        apart: int,
+        done: Index,
+        rest: Index,
         source: Columns | Lanes,
         target: Columns | Lanes,
         table: ir.Value | None,
-        offset: int,
+        offset: Index,
         vectors: Vectors,
         scale: float,
     ) -> None:
-        """t'[p, k + done j] = sum over q < r of w ** (q (k + done j)) t[p + rest q, k]."""
+        """t'[p, k + done j] = sum over q < r of w ** (q (k + done j)) t[p + rest q, k], where rest * done is `apart`."""
+        block = multiply(done, r)
+        # what is only known when it runs is worked out here, outside of the loops
+        results_at = [target] * r
+        if not isinstance(done, int):
+            assert isinstance(target, Lanes)
+            results_at = [target.behind(multiply(done, j)) for j in range(r)]
 
         def for_k(k: Index) -> None:
             turns = []
-            if done > 1:
+            if not isinstance(done, int) or done > 1:
                 place = add(multiply(k, 2 * (r - 1)), offset)
                 for q in range(r - 1):
                     parts = [nest.load(table, [add(place, 2 * q + c)]) for c in (0, 1)]
@@ -285,16 +336,16 @@ class _Emitter:
 
             def for_p(p: Index) -> None:
                 first = add(multiply(p, done), k)
-                values = [source.load(add(first, q * rest * done)) for q in range(r)]
+                values = [source.load(add(first, q * apart)) for q in range(r)]
                 if turns:
                     values = [values[0], *(v * t for v, t in zip(values[1:], turns, strict=True))]
                 results = values if r == 1 else short_transform(values, self.inverse, vectors)
                 if scale != 1.0:
                     factor = constant(vectors, scale)
                     results = [value.scaled(factor) for value in results]
-                first = add(multiply(p, done * r), k)
-                for j, value in enumerate(results):
-                    target.store(add(first, j * done), value)
+                first = add(multiply(p, block), k)
+                for j, (to, value) in enumerate(zip(results_at, results, strict=True)):
+                    to.store(add(first, j * done) if isinstance(done, int) else first, value)
 
             nest.once_or_loop(rest, 1, for_p)
 
@@ -307,7 +358,7 @@ class _Emitter:
         memory: ir.Value,
         base: Index,
         stride: int,
-        scratch: ir.Value,
+        scratch: Columns | Lanes,
         count: int,
         vectors: Vectors,
         *,
@@ -318,11 +369,11 @@ class _Emitter:
 
         def places(f: Index) -> tuple[list[Index], list[Index]]:
             rows = [add(add(base, r * stride), f) for r in range(lanes)]
-            return rows, [multiply(add(f, r), lanes) for r in range(lanes)]
+            return rows, [add(scratch.base, multiply(add(f, r), lanes)) for r in range(lanes)]
 
         def square(f: Index) -> None:
             rows, columns = places(f)
-            sides = [(memory, rows), (scratch, columns)]
+            sides = [(memory, rows), (scratch.buffer, columns)]
             (source, read), (target, written) = sides[::-1] if store else sides
             block = [vectors.load(source, [at]) for at in read]
             for value, at in zip(transposed(block), written, strict=True):
@@ -330,11 +381,11 @@ class _Emitter:
 
         def single(f: Index) -> None:
             for r in range(lanes):
-                row, column = add(add(base, r * stride), f), add(multiply(f, lanes), r)
+                row, column = add(add(base, r * stride), f), add(add(scratch.base, multiply(f, lanes)), r)
                 if store:
-                    nest.store(nest.load(scratch, [column]), memory, [row])
+                    nest.store(nest.load(scratch.buffer, [column]), memory, [row])
                 else:
-                    nest.store(nest.load(memory, [row]), scratch, [column])
+                    nest.store(nest.load(memory, [row]), scratch.buffer, [column])
 
         if count < lanes:
             nest.once_or_loop(count, 1, single)
@@ -346,10 +397,10 @@ class _Emitter:
 
     def _load_real(self, memory: ir.Value, base: Index, stride: int, vectors: Vectors) -> None:
         """Real rows of odd length as complex numbers."""
-        here = self.scratch[0]
+        here, start = self.scratch[0]
 
         def value(k: Index) -> None:
-            at = multiply(k, 2 * vectors.lanes)
+            at = add(start, multiply(k, 2 * vectors.lanes))
             for r in range(vectors.lanes):
                 nest.store(nest.load(memory, [add(add(base, r * stride), k)]), here, [add(at, r)])
             vectors.store(vectors.zero(), here, [add(at, vectors.lanes)])
@@ -363,7 +414,7 @@ class _Emitter:
 
         def value(k: Index) -> None:
             for r in range(vectors.lanes):
-                part = nest.load(values.buffer, [add(multiply(k, 2 * vectors.lanes), r)])
+                part = nest.load(values.buffer, [add(add(values.base, multiply(k, 2 * vectors.lanes)), r)])
                 nest.store(part, memory, [add(add(base, r * stride), k)])
 
         nest.once_or_loop(self.last, 1, value)
@@ -461,3 +512,9 @@ class _Emitter:
                     constant=True,
                 )
         return memref.GetGlobalOp(ty, name).result
+
+
+def _alike(factors: list[int], first: int, *, to_memory: bool, scaled: bool) -> int:
+    """How many passes from one on have one body: none are the first, whose values are not turned, or a last with more to do."""
+    last = len(factors) - (to_memory or scaled)
+    return sum(1 for _ in itertools.takewhile(lambda r: r == factors[first], factors[first:last])) if first else 1
