@@ -37,3 +37,15 @@ func.func @assuming(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   }
   return %r : tensor<?xf32>
 }
+
+// -----
+
+// Elements that mean nothing until they are written may be any.
+// CHECK-LABEL: func.func @empty
+// CHECK-NOT: tensor.empty
+// CHECK: %[[ZEROS:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<2x3xf32>
+// CHECK: return %[[ZEROS]]
+func.func @empty() -> tensor<2x3xf32> {
+  %0 = tensor.empty() : tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}

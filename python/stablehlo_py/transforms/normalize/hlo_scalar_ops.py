@@ -183,6 +183,12 @@ def _extract(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value:
     return _op("reshape", ty, _op("dynamic_slice", ones, *operands, slice_sizes=sizes))
 
 
+def _empty(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value | None:
+    """A tensor whose elements mean nothing until they are written: zeros."""
+    ty = _type(op.results[0].type)
+    return None if operands else _constant(ty, np.zeros(ty.shape))
+
+
 def _broadcast(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value:
     """The shape to which shapes broadcast, aligned at the last dimension; a 1 gives way."""
     shapes = [_elements(operand) for operand in operands]
@@ -225,6 +231,7 @@ _RULES: dict[str, Callable[[ir.Operation, Sequence[ir.Value]], ir.Value | None]]
     "shape.num_elements": _num_elements,
     "shape.shape_of": _shape_of,
     "tensor.dim": _dim,
+    "tensor.empty": _empty,
     "tensor.extract": _extract,
     "tensor.from_elements": _from_elements,
 }
