@@ -61,7 +61,7 @@ def agrees_with_torch(module, *tensors) -> None:
     assert len(results) == len(wanted)
     for result, want in zip(results, wanted, strict=True):
         assert (result.shape, result.dtype) == (want.shape, want.dtype)
-        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.nanmax(np.abs(want)))
 
 
 def seeded():
@@ -139,3 +139,56 @@ def test_remainder_has_the_sign_of_the_divisor():
     found = executable(*(argument.numpy() for argument in arguments))
     for one, other in zip(found, Remainders()(*arguments), strict=True):
         np.testing.assert_array_equal(one, other.numpy())
+
+
+# --- what is taken apart here, since torch_mlir gives no StableHLO for it, or another
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "shape"),
+    [
+        ("MaxPool1d", (2, 2), {}, (2, 7, 15)),
+        ("MaxPool2d", (2, 2), {"return_indices": True}, (2, 3, 11, 8)),
+        ("MaxPool2d", ((3, 2), (2, 3), (1, 0)), {"dilation": 2}, (2, 3, 11, 8)),
+        ("MaxPool3d", (2, 2), {}, (1, 2, 5, 6, 7)),
+        ("AvgPool1d", (2, 2), {}, (2, 7, 15)),
+        ("AvgPool2d", (3, 2, 1), {}, (2, 3, 11, 8)),
+        ("AvgPool2d", (3, 2, 1), {"count_include_pad": False}, (2, 3, 11, 8)),
+        ("AvgPool2d", (3, (2, 4), 1), {"divisor_override": 5}, (2, 3, 11, 8)),
+        ("AvgPool3d", (2, 2), {}, (1, 2, 5, 6, 7)),
+    ],
+)
+def test_pools_whose_last_window_ends_outside(name, arguments, options, shape):
+    torch = seeded()
+    agrees_with_torch(getattr(torch.nn, name)(*arguments, ceil_mode=True, **options), torch.randn(shape))
+
+
+def test_indices_from_the_end():
+    torch = seeded()
+
+    class Places(torch.nn.Module):
+        def forward(self, x, i, j, v):
+            return x[i], x[:, j], x[i, j], *(torch.index_put(x, (i,), v, accumulate=a) for a in (False, True))
+
+    i, j = torch.tensor([-1, 2, 0]), torch.tensor([5, -6, 1])
+    agrees_with_torch(Places(), torch.randn(4, 6), i, j, torch.randn(3, 6))
+
+
+def test_order_and_products_along_a_dimension():
+    torch = seeded()
+
+    class Along(torch.nn.Module):
+        def forward(self, x):
+            fourth = torch.kthvalue(x, 4, 1)
+            return x.cumprod(1), x.cumprod(0), *fourth, *torch.median(x, 1), *torch.median(x, 0, keepdim=True)
+
+    x = torch.randn(5, 13)
+    x[3, 4] = float("nan")
+    agrees_with_torch(Along(), x)
+
+
+@pytest.mark.parametrize("name", ["CircularPad2d", "Upsample"])
+def test_repeated_edges_and_pixels(name):
+    torch = seeded()
+    module = torch.nn.CircularPad2d((1, 2, 0, 3)) if name == "CircularPad2d" else torch.nn.Upsample(scale_factor=2)
+    agrees_with_torch(module, torch.randn(2, 3, 5, 4))
