@@ -10,7 +10,7 @@ import ctypes
 import functools
 import importlib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,12 +103,20 @@ def llvm_ir(module: ir.Operation) -> str:
     return importlib.import_module(f"{PACKAGE}._mlir_libs._mlirDialectsLLVM").translate_module_to_llvmir(module)
 
 
-def new_context() -> ir.Context:
-    """A context with StableHLO, chlo and every upstream dialect at hand.
+# What a compilation makes ops of. MLIR loads other dialects when it reads one of their ops, or a pass makes one; to load
+# every one takes 8 ms.
+_OF_COMPILATIONS = (
+    *("affine", "arith", "bufferization", "cf", "complex", "func", "index", "linalg", "llvm", "math", "memref"),
+    *("quant", "scf", "shape", "tensor", "ub", "vector"),
+)
+
+
+def new_context(dialects: Sequence[str] | None = None) -> ir.Context:
+    """A context with StableHLO, chlo and every upstream dialect at hand, or these and what a program brings.
 
     It stays single-threaded: threads together with Python callbacks in nested passes deadlock on the interpreter's lock.
     """
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=dialects)
     stablehlo.register_dialect(context)
     # chlo is linked but not registered: it comes only as a dependency of a pass, so run that pass over nothing.
     _torch.register_dialect(context)
@@ -133,7 +141,7 @@ def borrowed_context() -> Iterator[ir.Context]:
     try:
         context, uses = _spare.pop()
     except IndexError:  # not asked before: another thread may take the last one in between
-        context, uses = new_context(), 0
+        context, uses = new_context(_OF_COMPILATIONS), 0
         _belongings[context] = {}
     kept = False
     try:

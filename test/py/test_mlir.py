@@ -236,3 +236,15 @@ def test_raw_elements_are_those_of_the_op_also_in_a_context_that_is_used_again()
             for value, element, element_bytes, expected in rows * 2:
                 module = ir.Module.parse(text.format(value, element), context)
                 assert raw_elements(first_op(module), "value", element_bytes, 2) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func.func @main(%a: tensor<4xf32>) { %0 = tosa.abs %a : (tensor<4xf32>) -> tensor<4xf32> return }",
+        "func.func private @f(!emitc.opaque<'x'>)".replace("'", '"'),
+    ],
+)
+def test_a_borrowed_context_reads_dialects_that_it_did_not_load(text):
+    with mlir.borrowed_context() as context:
+        assert ir.Module.parse(text, context).operation.verify()
