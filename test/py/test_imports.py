@@ -62,4 +62,4 @@ def test_the_first_program_imports_no_more_than_it_did(compiled):
     assert not {f"stablehlo_py.ops.{name}" for name in ("batch_norm", "random", "scatter", "sort", "window")} & first
     assert not {f"stablehlo_py.ops.evaluate.{name}" for name in ("convolution", "fft", "linalg", "sort")} & first
     assert "stablehlo_py.targets.cpu.sorting" not in first
-    assert len(ours(first)) <= 135
+    assert len(ours(first)) <= 136

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from stablehlo_py.mlir import ir
 
 _MARKED = ("func.func", "linalg.generic")  # ops that carry marks
-_MARK = "kernel."  # how the names of attributes begin that say what is to be made of a kernel, such as kernel.fft
+MARK = "kernel."  # how the names of attributes begin that say what is to be made of a kernel, such as kernel.fft
 
 
 def names_under(root: ir.Operation) -> frozenset[str]:
@@ -19,21 +19,35 @@ def names_under(root: ir.Operation) -> frozenset[str]:
         name = op.name
         found.add(name)
         if name in _MARKED:
-            found.update(attribute for attribute in op.attributes if attribute.startswith(_MARK))
+            found.update(attribute for attribute in op.attributes if attribute.startswith(MARK))
         return proceed
 
     root.walk(visit)
     return frozenset(found)
 
 
+def operations_under(root: ir.Operation) -> list[ir.Operation]:
+    """All ops under `root`, outer before inner."""
+    found: list[ir.Operation] = []
+    proceed = ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return proceed
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
 def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
     """All ops under `root` for which `wanted` holds, those inside an op before the op itself."""
     found: list[ir.Operation] = []
+    proceed = ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if wanted(op):
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
+            found.append(op)
+        return proceed
 
     root.walk(visit)
     return found
@@ -41,13 +55,21 @@ def operations_where(root: ir.Operation, wanted: Callable[[ir.Operation], bool])
 
 def operations_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
     """All ops of these names under `root`, in the same order: inner before outer."""
-    return operations_where(root, lambda op: op.name in names)
+    found: list[ir.Operation] = []
+    proceed = ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in names:
+            found.append(op)
+        return proceed
+
+    root.walk(visit)
+    return found
 
 
 def maker(value: ir.Value) -> ir.Operation | None:
     """The op that makes a value; None for the argument of a block."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
+    return None if isinstance(value, ir.BlockArgument) else value.owner.operation
 
 
 def made_by(value: ir.Value, *names: str) -> ir.Operation | None:

@@ -22,6 +22,8 @@ ANY = "any"  # the anchor of a pass that runs on whatever op it is nested under
 _KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TRUE, _FALSE = ("", "true", "1"), ("false", "0")
 
+Made = bool | tuple[str, ...] | None  # what a pass says of its work: see Pass
+
 PASSES: dict[str, type[Pass]] = {}
 BROKEN: dict[str, str] = {}  # module -> why it could not be imported
 
@@ -32,16 +34,19 @@ class Pass:
     """The base of all Python passes.
 
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
-    only_with: names of ops and of marks of kernels; in a module with none of them the pass has nothing to do, and a
-    compilation leaves it out.
+    only_with: names of ops, as `core.presence` has them, and of marks of kernels; in a module with none of them the pass
+    has nothing to do, and a compilation leaves it out. is_trusted: what it makes follows from shapes alone, so that the
+    tests meet what is wrong with it: a compilation does not verify it.
     Annotations of a subclass are its options: it is a record without saying so. `run` changes the op in place; it raises
     CompileError, or emits errors at ops, when the program cannot be done. It may return False to say that it has made,
-    moved and removed no op (attributes may have changed): a compilation need not look at them again then.
+    moved and removed no op (attributes may have changed), or the names of all ops that it may have made, as
+    `core.presence` has them: a compilation need not look at them again then.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[str] = "builtin.module"
     only_with: ClassVar[tuple[str, ...]] = ()
+    is_trusted: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -49,7 +54,7 @@ class Pass:
         if "name" in cls.__dict__:
             _register(cls)
 
-    def run(self, op: ir.Operation) -> bool | None:
+    def run(self, op: ir.Operation) -> Made:
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     @classmethod

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stablehlo_py.core import upstream
-from stablehlo_py.core.collect import names_under
-from stablehlo_py.core.diagnostics import PassFailure, collect, is_error, of_binding
+from stablehlo_py.core.diagnostics import Diagnostic, PassFailure, collect, is_error, of_binding
 from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean
-from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Pass, find_pass, load_all_passes, waits_for
+from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Made, Pass, find_pass, load_all_passes, waits_for
 from stablehlo_py.core.pipeline_text import ROOT
 from stablehlo_py.core.pipeline_text import BadPipeline as BadPipeline
 from stablehlo_py.core.pipeline_text import Pipeline as Pipeline
@@ -27,9 +26,14 @@ from stablehlo_py.core.pipeline_text import Step as Step
 from stablehlo_py.core.pipeline_text import load as load
 from stablehlo_py.core.pipeline_text import parse as parse
 from stablehlo_py.core.pipeline_text import shipped as shipped
+from stablehlo_py.core.presence import Presence
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import PassManager, belongings, ir
 from stablehlo_py.records import record, replace
+
+TRUSTS_NONE = (
+    False  # whether trusted passes are verified all the same, and what is said of the ops they add: the tests set it
+)
 
 
 def run(
@@ -44,9 +48,10 @@ def run(
     """Run a pipeline on a module, in place; after an error the module is in an unknown state.
 
     on_stage(name, module) is called after each stage. Every pass is looked up and its options are read before the
-    first one runs. quick: verify what Python passes made only before a C++ pass sees it and at the end, run C++ passes
-    that follow each other in one go, leave out passes that have nothing to do (without a look at those that `wait_for`
-    what is not there), and keep what runs them with a borrowed context; no instrument sees the passes then.
+    first one runs. quick: verify what Python passes made only before a C++ pass sees it and at the end, and what trusted
+    ones made not at all; run C++ passes that follow each other in one go, leave out passes that have nothing to do
+    (without a look at those that `wait_for` what is not there), and keep what runs them with a borrowed context; no
+    instrument sees the passes then.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = Pipeline.of(pipeline)
@@ -61,7 +66,10 @@ def run(
             for step, prepared in zip(stage.steps, passes, strict=True):
                 instrument.before_pass(step.name, stage.name, module_op)
                 begin = time.perf_counter()
-                _run_one(prepared, stage, module_op, verify=not prepared.native)
+                with collect(module_op.context, is_error, errors=False) as errors:
+                    _run_one(prepared, stage, module_op, errors)
+                    if not prepared.native:
+                        _verify(prepared, stage, module_op, errors)
                 instrument.after_pass(step.name, stage.name, module_op, time.perf_counter() - begin)
             stage.legality.check(module_op, stage.name)
             instrument.after_stage(number, stage.name, module_op)
@@ -73,33 +81,35 @@ def _run_quickly(
     pipeline: Pipeline, module_op: ir.Operation, on_stage: Callable[[str, ir.Operation], None] | None
 ) -> None:
     """Run a pipeline; see `run`."""
-    kept = belongings(module_op.context)
-    with module_op.context, ir.Location.unknown():
+    context, ops = module_op.context, Presence(module_op)
+    kept = belongings(context)
+    with context, ir.Location.unknown(), collect(context, is_error, errors=False) as errors:
         ready = [(stage, _prepared(stage, kept)) for stage in pipeline.stages]
-        names: frozenset[str] | None = None  # of the ops in the module, where nothing has run since they were looked up
         unseen: tuple[Prepared, Stage] | None = None  # the pass that made something last, until that is verified
         for stage, passes in ready:
             for prepared in passes:
-                if prepared.only_with:
-                    names = names_under(module_op) if names is None else names
-                    if names.isdisjoint(prepared.only_with):
+                if isinstance(prepared, _Native):
+                    todo = prepared.needed(ops)
+                    if todo is None:
                         continue
-                if prepared.native and unseen is not None:
-                    _verify(*unseen, module_op)
-                    unseen = None
-                if not _run_one(prepared, stage, module_op, verify=False):
-                    continue
-                names = None
-                if not prepared.native:
-                    unseen = prepared, stage
-            if stage.legality:
-                names = names_under(module_op) if names is None else names
-                if not stage.legality.permits_all(names):
-                    stage.legality.check(module_op, stage.name)
+                    if unseen is not None:
+                        _verify(*unseen, module_op, errors)
+                        unseen = None
+                    _run_one(todo, stage, module_op, errors)
+                    _check_presence(todo, ops)
+                elif not prepared.only_with or ops.holds(prepared.only_with):
+                    made = _run_one(prepared, stage, module_op, errors)
+                    if made is not False:
+                        ops.change(made if isinstance(made, tuple) else None)
+                        _check_presence(prepared, ops)
+                        if TRUSTS_NONE or not PASSES[prepared.name].is_trusted:
+                            unseen = prepared, stage
+            if stage.legality and not ops.permitted_by(stage.legality):
+                stage.legality.check(module_op, stage.name)
             if on_stage is not None:
                 on_stage(stage.name, module_op)
         if unseen is not None:
-            _verify(*unseen, module_op)
+            _verify(*unseen, module_op, errors)
 
 
 def make_ready(pipeline: Pipeline, context: ir.Context) -> None:
@@ -110,30 +120,63 @@ def make_ready(pipeline: Pipeline, context: ir.Context) -> None:
             _prepared(stage, kept)
 
 
-def _prepared(stage: Stage, kept: dict[Any, Any]) -> list[Prepared]:  # Any: see belongings
-    if stage not in kept:
-        kept[stage] = _joined(stage)
-    return kept[stage]
+def _prepared(stage: Stage, kept: dict[Any, Any]) -> list[Prepared | _Native]:  # Any: see belongings
+    key = _joined, id(stage)  # the hash of a stage is that of all its steps
+    if key not in kept:
+        if stage not in kept:
+            kept[stage] = _joined(stage)
+        kept[key] = stage, kept[stage]
+    return kept[key][1]
 
 
-def _verify(prepared: Prepared, stage: Stage, module_op: ir.Operation) -> None:
+def _check_presence(prepared: Prepared, ops: Presence) -> None:
+    """Complain of a pass that adds other ops than was said of it."""
+    if TRUSTS_NONE and (surprises := ops.surprises()):
+        raise AssertionError(f"pass {prepared.name} adds {', '.join(sorted(surprises))}, which it does not say")
+
+
+def _verify(prepared: Prepared, stage: Stage, module_op: ir.Operation, errors: list[Diagnostic]) -> None:
     """Verify what a pass has made; errors are the pass's."""
-    _run_one(replace(prepared, run=lambda op: None), stage, module_op, verify=True)
+
+    def verify(op: ir.Operation) -> None:
+        op.verify()
+
+    _run_one(replace(prepared, run=verify), stage, module_op, errors)
 
 
-def _joined(stage: Stage) -> list[Prepared]:
+def _joined(stage: Stage) -> list[Prepared | _Native]:
     """The passes of a stage, those in C++ that follow each other as one. Needs a context."""
-    found: list[Prepared] = []
+    found: list[Prepared | _Native] = []
     steps = [(step, _prepared_when_needed(step)) for step in stage.steps]
     for native, group in itertools.groupby(steps, key=lambda pair: pair[1].native):
         members = list(group)
-        if not native or len(members) == 1:
-            found += [prepared for _, prepared in members]
-            continue
-        manager = PassManager.parse(f"{ROOT}({','.join(str(step) for step, _ in members)})")
-        manager.enable_verifier(False)
-        found.append(Prepared(", ".join(step.name for step, _ in members), manager.run, native=True))
+        found += [_Native(tuple(step for step, _ in members))] if native else [prepared for _, prepared in members]
     return found
+
+
+class _Native:
+    """Passes in C++ that follow each other; those with something to do run in one go."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._steps = steps
+        self._known: dict[tuple[int, ...], Prepared] = {}
+
+    def needed(self, ops: Presence) -> Prepared | None:
+        """The passes that are not needless with these ops, as one; None where there are none."""
+        chosen = []
+        for number, step in enumerate(self._steps):
+            if (wanted := upstream.ONLY_WITH.get(step.name)) is None or ops.may_hold(wanted):
+                chosen.append(number)
+                ops.change(upstream.ADDS.get(step.name))
+        if not chosen:
+            return None
+        key = tuple(chosen)
+        if key not in self._known:
+            steps = [self._steps[number] for number in chosen]
+            manager = PassManager.parse(f"{ROOT}({','.join(map(str, steps))})")
+            manager.enable_verifier(False)
+            self._known[key] = Prepared(", ".join(step.name for step in steps), manager.run, native=True)
+        return self._known[key]
 
 
 @record
@@ -141,7 +184,7 @@ class Prepared:
     """A pass, or several, that can run. native: in C++, so that errors are said to MLIR's handlers only."""
 
     name: str
-    run: Callable[[ir.Operation], bool | None]
+    run: Callable[[ir.Operation], Made]
     native: bool
     only_with: tuple[str, ...] = ()  # as passes have it
 
@@ -195,9 +238,11 @@ def _prepare_python(step: Step, cls: type[Pass]) -> Prepared:
     except ValueError as error:
         raise BadPipeline(str(error), where=step.place) from None
 
-    def execute(module: ir.Operation) -> bool:
+    def execute(module: ir.Operation) -> Made:
+        if not step.anchors:
+            return instance.run(module)
         outcomes = [instance.run(op) for op in list(_nested(module, step.anchors))]
-        return any(outcome is not False for outcome in outcomes)
+        return None if any(outcome is not False for outcome in outcomes) else False
 
     return Prepared(step.name, execute, native=False, only_with=cls.only_with)
 
@@ -242,31 +287,33 @@ def _wrong_anchor(step: Step, wanted: tuple[str, ...]) -> None:
     )
 
 
-def _run_one(prepared: Prepared, stage: Stage, module_op: ir.Operation, *, verify: bool) -> bool:
-    """Run one pass; its errors say where they come from. Whether it may have changed ops."""
+def _run_one(prepared: Prepared, stage: Stage, module_op: ir.Operation, errors: list[Diagnostic]) -> Made:
+    """Run one pass; what went wrong says where it comes from. errors: where those at ops are collected."""
     try:
-        return _run_collecting(prepared, module_op, verify)
+        return _run_collecting(prepared, module_op, errors)
     except CompileError as error:
         error.during(f"in pass {prepared.name}" + (f", stage {stage.name}" if stage.name else ""))
         raise
 
 
-def _run_collecting(prepared: Prepared, module_op: ir.Operation, verify: bool) -> bool:
+def _run_collecting(prepared: Prepared, module_op: ir.Operation, errors: list[Diagnostic]) -> Made:
     """Run one pass; errors at ops become a PassFailure, exceptions of other kinds go through as they are."""
     problem: ir.MLIRError | None = None
-    changed: bool | None = None
+    made: Made = None
+    context = module_op.context
     # A Python pass may try something that fails and go on; the exception that it catches must keep its errors then.
-    with collect(module_op.context, is_error, errors=prepared.native) as errors:
-        try:
-            changed = prepared.run(module_op)
-            if verify:
-                module_op.verify()
-        except ir.MLIRError as error:
-            problem = error
+    before = context.emit_error_diagnostics
+    context.emit_error_diagnostics = before or prepared.native
+    try:
+        made = prepared.run(module_op)
+    except ir.MLIRError as error:
+        problem = error
+    finally:
+        context.emit_error_diagnostics = before
     if errors or problem is not None:
         errors += [of_binding(diagnostic) for diagnostic in getattr(problem, "error_diagnostics", ())]
         raise PassFailure(prepared.name, tuple(errors)) from problem
-    return changed is not False
+    return made
 
 
 def nested(step: Step) -> Step:

@@ -12,6 +12,53 @@ from stablehlo_py.records import record
 
 TABLE = Path(__file__).with_name("upstream_passes.txt")
 
+# Passes that have nothing to do in a module without certain ops, as `core.presence` names ops, ...
+ONLY_WITH: dict[str, tuple[str, ...]] = {
+    "convert-linalg-to-loops": ("linalg.",),
+    # what convert-math-to-llvm, which comes before it, has no intrinsic for
+    "convert-math-to-libm": tuple(
+        f"math.{name}"
+        for name in (
+            *(
+                "acos",
+                "acosh",
+                "asin",
+                "asinh",
+                "atan",
+                "atan2",
+                "atanh",
+                "cbrt",
+                "clampf",
+                "cosh",
+                "erf",
+                "erfc",
+                "ipowi",
+            ),
+            *("isfinite", "isinf", "isnan", "isnormal", "sincos", "sinh", "tan", "tanh"),
+        )
+    ),
+    "convert-math-to-llvm": ("math.",),
+    "expand-strided-metadata": (
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.extract_aligned_pointer_as_index",
+        "memref.extract_strided_metadata",
+        "memref.subview",
+    ),
+    "lower-affine": ("affine.",),
+}
+# ... and those of which it is known what they may add, beside more of the ops that are there.
+ADDS: dict[str, tuple[str, ...]] = {
+    "canonicalize": ("affine.", "arith.", "cf.", "llvm.", "memref.", "scf.", "tensor.", "ub.", "vector."),
+    "convert-linalg-to-loops": ("affine.", "arith.", "memref.", "scf."),
+    "convert-math-to-llvm": ("arith.", "builtin.unrealized_conversion_cast", "llvm.", "vector."),
+    "convert-scf-to-cf": ("arith.", "cf."),
+    "cse": (),
+    "expand-strided-metadata": ("affine.", "arith.", "memref."),
+    "lower-affine": ("arith.", "memref.", "scf.", "vector."),
+    "trivial-dce": (),
+}
+
 _NOBODY = "the-pass-that-nobody-registers"
 _OPTION = pattern(r"\{(.*)\}", re.S)
 

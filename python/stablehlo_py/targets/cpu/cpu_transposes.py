@@ -55,6 +55,7 @@ class CpuTransposes(Pass):
 
     name: ClassVar[str] = "cpu-transposes"
     only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
+    is_trusted: ClassVar[bool] = True
     features: str = ""
 
     def run(self, op: ir.Operation) -> None:

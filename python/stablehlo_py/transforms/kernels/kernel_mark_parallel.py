@@ -20,6 +20,7 @@ class KernelMarkParallel(Pass):
     """Mark kernels whose linalg ops all run over the same independent outermost loop."""
 
     name: ClassVar[str] = "kernel-mark-parallel"
+    is_trusted: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> bool:
         changed = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stablehlo_py.core.collect import made_by
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
@@ -40,13 +40,14 @@ class KernelParallel(Pass):
     """Give splittable kernels the arguments begin and end, and run their outermost loops between them."""
 
     name: ClassVar[str] = "kernel-parallel"
+    is_trusted: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> bool:
+    def run(self, op: ir.Operation) -> Made:
         changed = False
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
                 changed |= split(function.operation)
-        return changed
+        return ("arith.",) if changed else False
 
 
 def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: int, work: int) -> None:

@@ -9,7 +9,7 @@ import math
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, linalg, memref
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
@@ -17,6 +17,7 @@ from stablehlo_py.transforms.kernels.kernel_parallel import RANGE, set_inputs
 from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH
 
 STACK_BYTES = 1024  # an allocation up to this size may live on the stack
+MAKES = {"memref.alloc": ("memref.alloca",), "memref.dealloc": (), "memref.copy": ("linalg.copy", "linalg.yield")}
 STACK_TOTAL = 4096  # what one kernel may take in all
 
 
@@ -24,9 +25,10 @@ class KernelScratch(Pass):
     """Turn allocations in kernels into stack slots and scratch arguments, and copies into loops."""
 
     name: ClassVar[str] = "kernel-scratch"
+    is_trusted: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> bool:
-        changed = False
+    def run(self, op: ir.Operation) -> Made:
+        made: tuple[str, ...] | None = None
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
                 found = operations_named(function.operation, "memref.alloc", "memref.dealloc", "memref.copy")
@@ -35,8 +37,9 @@ class KernelScratch(Pass):
                     dealloc.erase()
                 place_allocations(function.operation, by_name.get("memref.alloc", []))
                 copies_to_loops(by_name.get("memref.copy", []))
-                changed |= bool(found)
-        return changed
+                if found:
+                    made = (*(made or ()), *(name for gone in by_name for name in MAKES[gone]))
+        return False if made is None else made
 
 
 def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -> None:

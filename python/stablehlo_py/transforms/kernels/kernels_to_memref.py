@@ -24,6 +24,7 @@ class KernelsToMemref(Pass):
     """Give every kernel a signature of memrefs: inputs, then outputs; drop @main, which is a Program by now."""
 
     name: ClassVar[str] = "kernels-to-memref"
+    is_trusted: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         for function in [f.operation for f in op.regions[0].blocks[0].operations]:

@@ -17,26 +17,34 @@ class HloZeroSize(Pass):
 
     name: ClassVar[str] = "hlo-zero-size"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
+        changed = False
         for region in op.regions:
             for block in region.blocks:
-                self._in_block(block)
+                changed |= self._in_block(block)
+        return changed
 
-    def _in_block(self, block: ir.Block) -> None:
+    def _in_block(self, block: ir.Block) -> bool:
+        changed = False
         operations = [o.operation for o in block.operations]
         for argument in block.arguments:
             if operations and _has_no_elements(argument.type):
                 _replace(argument, ir.InsertionPoint.at_block_begin(block))
+                changed = True
         for operation in operations:
-            self.run(operation)
+            if len(operation.regions):
+                changed |= self.run(operation)
             if operation.name == "stablehlo.constant":
                 continue
             empty = operation.name == "stablehlo.reduce" and _has_no_elements(operation.operands[0].type)
             if empty and not _has_no_elements(operation.results[0].type):
                 _reduce_nothing(operation)
+                changed = True
             for result in operation.results:
                 if _has_no_elements(result.type):
                     _replace(result, ir.InsertionPoint.after(operation))
+                    changed = True
+        return changed
 
 
 def _has_no_elements(ty: ir.Type) -> bool:

@@ -44,12 +44,14 @@ class HloFold(Pass):
     name: ClassVar[str] = "hlo-fold"
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.constant", "stablehlo.iota")
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules
         from stablehlo_py.ops.evaluate.pointwise import POINTWISE
 
         pointwise = POINTWISE - _NEVER
-        _Folder(pointwise, pointwise | _MOVES | _JOINS | _OTHERS | _WITH_BODY).region_of(op)
+        folder = _Folder(pointwise, pointwise | _MOVES | _JOINS | _OTHERS | _WITH_BODY)
+        folder.region_of(op)
+        return folder.changed
 
 
 @record(frozen=False)
@@ -69,6 +71,7 @@ class _Folder:
     pointwise: frozenset[str] | set[str]
     foldable: frozenset[str] | set[str]
     known: dict[ir.Value, _Known] = field(default_factory=dict)
+    changed: bool = False
 
     def region_of(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -91,6 +94,7 @@ class _Folder:
                 made = self.fold(op, [self.known[v] for v in operands]) if known else None
                 if made is not None:
                     read.extend(made)
+                    self.changed = True
                     continue
                 if name in _WITH_BODY:
                     self.region_of(op)
@@ -100,6 +104,7 @@ class _Folder:
             if not any(True for _ in op.results[0].uses):
                 self.known.pop(op.results[0], None)
                 op.erase()
+                self.changed = True
 
     def learn(self, op: ir.Operation) -> None:
         constant = view(op)

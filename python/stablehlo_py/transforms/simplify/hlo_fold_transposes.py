@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from stablehlo_py.core.collect import made_by, operations_named
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import DotGeneral
@@ -28,12 +28,14 @@ class HloFoldTransposes(Pass):
     name: ClassVar[str] = "hlo-fold-transposes"
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.dot_general",)
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> Made:
+        changed = False
         for dot in operations_named(op, "stablehlo.dot_general"):
             for side in (0, 1):
                 while _fold(dot, side):
-                    pass
-            _swap(dot)
+                    changed = True
+            changed |= _swap(dot)
+        return () if changed else False
 
 
 def _fold(dot: ir.Operation, side: int) -> bool:
@@ -61,11 +63,11 @@ def _fold(dot: ir.Operation, side: int) -> bool:
     return True
 
 
-def _swap(dot: ir.Operation) -> None:
+def _swap(dot: ir.Operation) -> bool:
     """The operands in the other order, where that makes the transposed result, which alone is used."""
     uses = [use.owner.operation for use in dot.results[0].uses]
     if len(uses) != 1 or uses[0].name != "stablehlo.transpose" or not set(dot.attributes) <= {DIMS, PRECISION}:
-        return
+        return False
     transpose, dims = uses[0], DotGeneral(dot).dims
     lhs, rhs = (ir.RankedTensorType(value.type) for value in dot.operands)
     batch, left = len(dims.lhs_batching), len(dims.lhs_free(lhs.rank))
@@ -73,9 +75,9 @@ def _swap(dot: ir.Operation) -> None:
     order = [*range(batch), *range(batch + left, rank), *range(batch, batch + left)]
     columns = math.prod(lhs.shape[d] for d in dims.lhs_free(lhs.rank))
     if [int(d) for d in transpose.attributes["permutation"]] != order or columns < LEAST_COLUMNS:
-        return
+        return False
     if lhs.element_type != rhs.element_type:
-        return
+        return False
     attributes = {DIMS: make.dot_dims(dims.rhs_batching, dims.lhs_batching, dims.rhs_contracting, dims.lhs_contracting)}
     if PRECISION in dot.attributes:
         attributes[PRECISION] = ir.ArrayAttr.get(list(reversed(list(ir.ArrayAttr(dot.attributes[PRECISION])))))
@@ -85,3 +87,4 @@ def _swap(dot: ir.Operation) -> None:
     transpose.results[0].replace_all_uses_with(swapped.results[0])
     transpose.erase()
     dot.erase()
+    return True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir
 
@@ -19,12 +19,15 @@ class HloForwardOperands(Pass):
 
     name: ClassVar[str] = "hlo-forward-operands"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> Made:
+        changed = False
         for inner in operations_named(op, *_IF):
             of = view(inner)
             if inner.results[0].type == inner.operands[0].type and _IF[inner.name](of):
                 inner.results[0].replace_all_uses_with(inner.operands[0])
                 inner.erase()
+                changed = True
+        return () if changed else False
 
 
 def _in_order(name: str) -> Callable[[Op], bool]:

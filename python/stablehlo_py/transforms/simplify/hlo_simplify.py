@@ -21,16 +21,17 @@ class HloSimplify(Pass):
 
     name: ClassVar[str] = "hlo-simplify"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         import stablehlo_py.ops  # which ops are elementwise
         import stablehlo_py.ops.simplify  # noqa: F401 - registers the rules
 
         driver = _Driver()
-        for _ in range(SWEEPS):
+        for sweep in range(SWEEPS):
             driver.changed = False
             driver.regions_of(op)
             if not driver.changed:
-                break
+                return sweep > 0
+        return True
 
 
 class _Driver:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -15,9 +17,43 @@ VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth
 ORDERED_CODE = "kernel.ordered"  # marks one whose scalar loops are such that no vectoriser could take them
 
 
+class _Shared(threading.local):
+    """Of the function that a thread writes to: its index constants by value, and where they stand."""
+
+    constants: dict[int, ir.Value] | None = None
+    place: ir.InsertionPoint | None = None
+
+
+_shared = _Shared()
+
+
+@contextmanager
+def shared_indices(block: ir.Block) -> Iterator[None]:
+    """While active, each index constant is made once, at the beginning of `block`: the body of the function written to.
+
+    A third of the ops of an emitted kernel would be such, and each pass behind goes over all of them.
+    """
+    before = _shared.constants, _shared.place
+    with ir.InsertionPoint.at_block_begin(block):
+        zero = arith.constant(ir.IndexType.get(), 0)
+    _shared.constants, _shared.place = {0: zero}, ir.InsertionPoint(zero.owner)
+    try:
+        yield
+    finally:
+        _shared.constants, _shared.place = before
+
+
 def index(value: int | ir.Value) -> ir.Value:
     """An index value; integers become constants."""
-    return arith.constant(ir.IndexType.get(), value) if isinstance(value, int) else value
+    if not isinstance(value, int):
+        return value
+    known = _shared.constants
+    if known is None or _shared.place is None:
+        return arith.constant(ir.IndexType.get(), value)
+    if value not in known:
+        with _shared.place:
+            known[value] = arith.constant(ir.IndexType.get(), value)
+    return known[value]
 
 
 def add(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:

@@ -41,6 +41,7 @@ class CpuEmitFft(Pass):
 
     name: ClassVar[str] = "cpu-emit-fft"
     only_with: ClassVar[tuple[str, ...]] = (FFT,)
+    is_trusted: ClassVar[bool] = True
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:

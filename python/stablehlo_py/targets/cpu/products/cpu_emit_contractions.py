@@ -50,6 +50,7 @@ class CpuEmitContractions(Pass):
 
     name: ClassVar[str] = "cpu-emit-contractions"
     only_with: ClassVar[tuple[str, ...]] = (CONTRACTION,)
+    is_trusted: ClassVar[bool] = True
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:
@@ -81,7 +82,8 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
     alone = all(
         o.operation in own or o.operation.name.startswith(SETUP) for o in function.regions[0].blocks[0].operations
     )
-    with ir.InsertionPoint(place), generic.location:
+    block = function.regions[0].blocks[0]
+    with ir.InsertionPoint(place), generic.location, nest.shared_indices(block):
         if skinny.suits(product) and not skinny.is_axpy(product):
             product.each_of_batch(lambda: skinny.emit_dots(product))
         else:

@@ -230,7 +230,7 @@ def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.
             one = llvm_ops.load(stored.element, start.moved(offset).pointer, start.size)
             return [llvm_ops.insert_element(lanes, one, offset)]
 
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), nest.shared_indices(block):
             func.return_(nest.loop(0, limit, 1, element, [stored.zero()]))
     return func.call([stored.type], name, [first.pointer, count]).results[0]
 

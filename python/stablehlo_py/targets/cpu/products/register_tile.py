@@ -250,7 +250,7 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) ->
     moved = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
     i, j, inside.at_batch = next(new), next(new), next(new)
     inside.first = of.first if isinstance(of.first, bool) else next(new)
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), nest.shared_indices(block):
         _rows(inside, moved, i, j, next(new) if of.short else rows)
         func.return_([])
     func.call([], name, arguments)

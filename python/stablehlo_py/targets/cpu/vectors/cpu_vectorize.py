@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from stablehlo_py.core.collect import operations_named, operations_where
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.records import replace
@@ -46,6 +46,8 @@ from stablehlo_py.targets.cpu.vectors.vector_plan import (
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, RANGE, constant, i64, set_inputs
 
+# beside the ops of the loops, on lanes
+MADE = ("arith.", "builtin.unrealized_conversion_cast", "complex.", "llvm.", "memref.", "scf.", "vector.")
 SHORT = 16  # steps of a loop that LLVM's vectoriser would make no difference to
 
 
@@ -56,23 +58,26 @@ class CpuVectorize(Pass):
     """
 
     name: ClassVar[str] = "cpu-vectorize"
+    is_trusted: ClassVar[bool] = True
     features: str = ""
 
-    def run(self, op: ir.Operation) -> bool:
+    def run(self, op: ir.Operation) -> Made:
         cpu = cpu_of(features_of(op, self.features))
         functions = [f.operation for f in op.regions[0].blocks[0].operations]
         found = [f for f in functions if KERNEL in f.attributes and nest.VECTOR_CODE not in f.attributes]
         for function in found:
             vectorize(function, cpu)
-        return bool(found)
+        return MADE if found else False
 
 
 def vectorize(function: ir.Operation, cpu: Cpu) -> None:
     """Rewrite the innermost loops of a kernel; mark it by what is left, see nest.VECTOR_CODE and ORDERED_CODE."""
     found: list[Innermost] = []
-    left = operations_named(function, "scf.while", "scf.parallel")
-    for op in operations_named(function, "scf.for"):
-        if _has_loops_inside(op):
+    loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
+    left = [op for op in loops if op.name != "scf.for"]
+    around = _ops_around(loops)
+    for op in loops:
+        if op.name != "scf.for" or op in around:
             continue
         loop, steps = innermost(op), trip_count(op)
         if loop is not None and join_uniform_sums(loop):
@@ -86,10 +91,12 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
     if not found:
         return
     streaming = False
-    for plan in plans_of(function, found, cpu):
-        streaming |= write_loop(plan, cpu)
+    block = function.regions[0].blocks[0]
+    plans = plans_of(function, found, cpu)
+    with function.location, nest.shared_indices(block):
+        for plan in plans:
+            streaming |= write_loop(plan, cpu)
     if streaming:
-        block = function.regions[0].blocks[0]
         with ir.InsertionPoint(block.operations[len(block.operations) - 1]), function.location:
             stream_end()
     if not left:
@@ -106,10 +113,15 @@ def _is_short(op: ir.Operation) -> bool:
     return steps is not None and steps <= SHORT
 
 
-def _has_loops_inside(op: ir.Operation) -> bool:
-    if not any(len(inner.regions) for inner in op.regions[0].blocks[0].operations):
-        return False
-    return any(inner != op for inner in operations_named(op, "scf.for", "scf.while", "scf.parallel"))
+def _ops_around(loops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The ops within a function that have one of the loops in them."""
+    found: list[ir.Operation] = []
+    for loop in loops:
+        op = loop.parent
+        while op is not None and op.name != "func.func" and op.operation not in found:
+            found.append(op.operation)
+            op = op.operation.parent
+    return found
 
 
 def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> list[Plan]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.vectors.short_nans import is_needless
 from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
+
+MADE = ("arith.", "llvm.", *(f"math.{name}" for name in ("absf", "copysign", "floor", "fma", "roundeven", "sqrt")))
 
 
 class ExpandMath(Pass):
@@ -24,10 +26,11 @@ class ExpandMath(Pass):
 
     name: ClassVar[str] = "expand-math"
     only_with: ClassVar[tuple[str, ...]] = (*OPS, "func.call", "arith.select")
+    is_trusted: ClassVar[bool] = True
 
     features: str = ""
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> Made:
         features = features_of(op, self.features)
         arithmetic = Arithmetic(fma=has_fma(features), ldexp="+avx512dq" in features.split(","))
         found: list[tuple[ir.Operation, Function]] = []
@@ -50,6 +53,7 @@ class ExpandMath(Pass):
                 new = expand(function, arithmetic, *old.operands)
             old.results[0].replace_all_uses_with(new)
             old.operation.erase()
+        return MADE if found or needless else False
 
 
 def has_fma(features: str) -> bool:

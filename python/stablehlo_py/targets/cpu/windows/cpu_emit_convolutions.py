@@ -53,6 +53,7 @@ class CpuEmitConvolutions(Pass):
 
     name: ClassVar[str] = "cpu-emit-convolutions"
     only_with: ClassVar[tuple[str, ...]] = (CONVOLUTION,)
+    is_trusted: ClassVar[bool] = True
     features: str = ""  # LLVM's feature names; see features_of
 
     def run(self, op: ir.Operation) -> bool:
@@ -84,7 +85,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     block = function.regions[0].blocks[0]
     for operation in reversed(list(block.operations)):
         operation.operation.erase()
-    with ir.InsertionPoint(block), function.location:
+    with ir.InsertionPoint(block), function.location, nest.shared_indices(block):
         nest.flatten_arguments(function)
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
