@@ -10,10 +10,10 @@ import ctypes
 import functools
 import importlib
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch_mlir._mlir_libs as _libraries
 from torch_mlir import ir as ir
@@ -70,6 +70,8 @@ stablehlo.register_stablehlo_passes()
 # Where builders are not `dialects.NAME` of the package. That of linalg defines each op once more in a language of its own
 # and makes four contexts on the way, which takes longer than all other builders together.
 _PARTS = {"linalg": ("dialects._linalg_ops_gen", "dialects._linalg_enum_gen", "_mlir_libs._mlirDialectsLinalg")}
+
+_T = TypeVar("_T")
 
 
 class _Builders(types.ModuleType):
@@ -160,6 +162,30 @@ def borrowed_context() -> Iterator[ir.Context]:
 def belongings(context: ir.Context) -> dict[Any, Any]:  # Any: each key is of whoever made it
     """What is kept as long as a borrowed context, such as pass managers; of other contexts nothing is."""
     return _belongings.get(context, {})
+
+
+def kept(make: Callable[..., _T]) -> Callable[..., _T]:
+    """Keep what a function makes of types, attributes and numbers as long as the context, where that is a borrowed one.
+
+    To parse a type takes 3 to 8 us, to find it here less than one.
+    """
+
+    @functools.wraps(make)
+    def found(*arguments: Any) -> _T:  # Any: whatever `make` takes and a dict can look up
+        try:
+            return _belongings[ir.Context.current][make][arguments]
+        except KeyError:
+            made = make(*arguments)
+            belongings(ir.Context.current).setdefault(make, {})[arguments] = made
+            return made
+
+    return found
+
+
+@kept
+def pass_manager(pipeline: str) -> PassManager:
+    """What runs these C++ passes."""
+    return PassManager.parse(pipeline)
 
 
 _forgotten: set[ir.Context] = set()

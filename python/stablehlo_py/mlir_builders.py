@@ -78,15 +78,15 @@ def _groups(*sizes: int) -> ir.Attribute:
 @_builds("vector", "fma")
 @_builds("complex", "add mul")
 def _of_operands(op: str, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    """An op whose result has the type of its last operand."""
-    return _make(op, [operands[-1].type], operands, **attributes).results[0]
+    """An op whose result has the type of its last operand, which C++ finds sooner than Python."""
+    return ir.Operation.create(op, operands=operands, attributes=attributes or None, infer_type=True).result
 
 
 @_builds("arith", "bitcast index_cast index_castui sitofp uitofp fptosi fptoui extf truncf extsi extui trunci")
 @_builds("vector", "broadcast bitcast")
 @_builds("complex", "create_")
 def _to_type(op: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
-    return _make(op, [result], operands).results[0]
+    return ir.Operation.create(op, results=(result,), operands=operands).result
 
 
 @_builds("arith", "cmpi cmpf")
@@ -103,7 +103,7 @@ def _constant(op: str, ty: ir.Type, value: float | ir.Attribute) -> ir.Value:
         value = ir.IntegerAttr.get(ty, value)
     elif isinstance(value, float):
         value = ir.FloatAttr.get(ty, value)
-    return _make(op, [ty], [], value=value).results[0]
+    return ir.Operation.create(op, results=(ty,), attributes={"value": value}).result
 
 
 @_builds("complex", "re im")

@@ -163,11 +163,11 @@ def _tensor_type_from_text(text: str) -> TensorType:
 
 def tensor_type(ty: ir.Type) -> TensorType:
     """The tensor type of a value's MLIR type."""
-    known = belongings(ty.context).setdefault(tensor_type, {})  # printing a type takes ten times as long as finding it
-    found = known.get(ty)
-    if found is None:
+    try:
+        return belongings(ty.context)[tensor_type][ty]  # printing a type takes ten times as long as finding it
+    except KeyError:
         text = str(ty)
-        if not text.startswith("tensor<"):
-            raise BadInput(f"a value of type {text} where a tensor is needed")
-        found = known[ty] = _tensor_type_from_text(text)
+    if not text.startswith("tensor<"):
+        raise BadInput(f"a value of type {text} where a tensor is needed")
+    found = belongings(ty.context).setdefault(tensor_type, {})[ty] = _tensor_type_from_text(text)
     return found

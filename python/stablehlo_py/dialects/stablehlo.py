@@ -67,9 +67,11 @@ class Op:
 
     def ints(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """An integer array or dense integer elements, flattened."""
-        if not self.has(name):
+        attribute = self.operation.attributes.get(name)
+        if attribute is None:
             return default
-        attribute = self.operation.attributes[name]
+        if isinstance(attribute, ir.DenseI64ArrayAttr):
+            return tuple(attribute)
         if isinstance(attribute, ir.DenseIntElementsAttr):
             return tuple(int(x) for x in np.asarray(attribute).ravel())
         return tuple(int(x) for x in attribute)
@@ -113,8 +115,9 @@ class Op:
         if raw is None:
             raise ValueError(f"{self.name}: attribute {name} holds no dense elements")
         data, splat = raw
-        array = np.frombuffer(data, dtype=ty.element.dtype)
-        return np.broadcast_to(array.reshape(()), ty.shape) if splat else array.reshape(ty.shape)
+        if splat:  # as numpy.broadcast_to would repeat it, in a tenth of the time
+            return np.ndarray(ty.shape, ty.element.dtype, data, strides=(0,) * ty.rank)
+        return np.frombuffer(data, dtype=ty.element.dtype).reshape(ty.shape)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

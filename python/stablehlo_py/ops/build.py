@@ -18,7 +18,7 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.types import ElementType, TensorType
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.errors import UnsupportedOp
-from stablehlo_py.mlir import arith, bufferization, complex, ir, linalg, scf, tensor
+from stablehlo_py.mlir import arith, bufferization, complex, ir, kept, linalg, scf, tensor
 from stablehlo_py.ops import small_float
 from stablehlo_py.records import record
 
@@ -52,7 +52,7 @@ def storage_type(element: ElementType) -> ir.Type:
     if element.name != "bf16" and (
         element.name == "index" or element.is_complex or (element.is_float and element.bits >= 16)
     ):
-        return ir.Type.parse(element.name)
+        return _parsed(element.name)
     return ir.IntegerType.get_signless(max(element.bits, 8))
 
 
@@ -61,8 +61,13 @@ def compute_type(element: ElementType) -> ir.Type:
     if element.is_float:
         return ir.F64Type.get() if element.bits == 64 else ir.F32Type.get()
     if element.is_complex or element.name == "index":
-        return ir.Type.parse(element.name)
+        return _parsed(element.name)
     return ir.IntegerType.get_signless(element.bits)
+
+
+@kept
+def _parsed(name: str) -> ir.Type:
+    return ir.Type.parse(name)
 
 
 def storage_tensor(ty: TensorType) -> ir.RankedTensorType:
@@ -267,7 +272,7 @@ def generic(
         [t.value for t in inputs],
         [t.value for t in inits],
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators or ()]),
+        ir.ArrayAttr.get([_iterator(i) for i in iterators or ()]),
     )
     every = [*inputs, *inits]
     block = op.regions[0].blocks.append(*[storage_type(t.element) for t in every], arg_locs=None)
@@ -280,6 +285,11 @@ def generic(
         results = as_tuple(body(*scalars))
         linalg.yield_([narrow(t.element, r) for t, r in zip(inits, results, strict=True)])
     return tuple(Tensor(r, t.type) for r, t in zip(op.results, inits, strict=True))
+
+
+@kept
+def _iterator(kind: str) -> ir.Attribute:
+    return ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
 
 
 def as_tuple(values: object) -> tuple:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stablehlo_py.mlir import ir
+from stablehlo_py.mlir import ir, kept
 
 LDEXP = "llvm.ldexp"  # the intrinsic
 _IS_VALUE = -(1 << 31)  # how the dialect spells that an index is an operand
 
 
+@kept
 def pointer_type() -> ir.Type:
     return ir.Type.parse("!llvm.ptr")
 
@@ -40,11 +41,17 @@ def insert_element(container: ir.Value, element: ir.Value, place: ir.Value) -> i
 
 def element_pointer(pointer: ir.Value, element_bytes: int, index: int | ir.Value) -> ir.Value:
     """So many elements behind a pointer."""
-    known, values = (index, []) if isinstance(index, int) else (_IS_VALUE, [index])
+    known, operands = (index, [pointer]) if isinstance(index, int) else (_IS_VALUE, [pointer, index])
+    return ir.Operation.create(
+        "llvm.getelementptr", results=[pointer_type()], operands=operands, attributes=_step(element_bytes, known)
+    ).results[0]
+
+
+@kept
+def _step(element_bytes: int, index: int) -> dict[str, ir.Attribute]:
+    """The attributes of a getelementptr."""
     element = ir.TypeAttr.get(ir.IntegerType.get_signless(8 * element_bytes))
-    places = ir.DenseI32ArrayAttr.get([known])
-    operands = [pointer, *values]
-    return _make("getelementptr", [pointer_type()], operands, rawConstantIndices=places, elem_type=element).results[0]
+    return {"rawConstantIndices": ir.DenseI32ArrayAttr.get([index]), "elem_type": element}
 
 
 def pointer_as_integer(pointer: ir.Value) -> ir.Value:
@@ -80,6 +87,7 @@ def arithmetic_fence(value: ir.Value) -> ir.Value:
     return _make("intr.arithmetic.fence", [value.type], [value]).results[0]
 
 
+@kept
 def _integer(bits: int, value: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(bits), value)
 

@@ -33,10 +33,12 @@ def type_of(value: ir.Value) -> TensorType:
 
 def splat(value: ir.Value) -> np.generic | None:
     """The element that a value repeats, seen through broadcasts; None where it is not known."""
-    while (broadcast := maker(value, "broadcast_in_dim")) is not None:
-        value = operand(broadcast)
-    constant = maker(value, "constant")
-    return constant.splat if isinstance(constant, Constant) else None
+    operation = collect.maker(value)
+    while operation is not None and operation.name == "stablehlo.broadcast_in_dim":
+        operation = collect.maker(operation.operands[0])
+    if operation is None or operation.name != "stablehlo.constant":
+        return None
+    return Constant(operation).splat
 
 
 def is_splat(value: ir.Value, number: float) -> bool:

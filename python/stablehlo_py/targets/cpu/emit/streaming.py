@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from stablehlo_py.machine.cpu import Cpu
-from stablehlo_py.mlir import DYNAMIC, arith, ir, vector
+from stablehlo_py.mlir import DYNAMIC, arith, ir, kept, vector
 from stablehlo_py.ops import llvm_ops
-from stablehlo_py.records import record, replace
+from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
@@ -40,10 +40,30 @@ def buffer_bytes(buffer: ir.Value) -> int:
     return math.prod(ty.shape) * element_bytes(ty.element_type) if ty.has_static_shape else 0
 
 
-def strides_of(buffer: ir.Value) -> tuple[list[int], int]:
+def strides_of(buffer: ir.Value) -> tuple[tuple[int, ...], int]:
     """Elements from one place of each dimension to the next, and from the start to the first; DYNAMIC where unknown."""
-    strides, offset = ir.MemRefType(buffer.type).get_strides_and_offset()
-    return list(strides), offset
+    layout = _layout(buffer.type)
+    return layout.strides, layout.offset
+
+
+@record
+class _Layout:
+    """Where the elements of a buffer lie, as `strides_of` says it, and the type of what the buffer is made of in LLVM."""
+
+    strides: tuple[int, ...]
+    offset: int
+    element_bytes: int
+    parts: ir.Type
+
+
+@kept
+def _layout(ty: ir.Type) -> _Layout:
+    buffer = ir.MemRefType(ty)
+    strides, offset = buffer.get_strides_and_offset()
+    rank = len(strides)
+    arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
+    parts = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{arrays})>")
+    return _Layout(tuple(strides), offset, element_bytes(buffer.element_type), parts)
 
 
 @record
@@ -56,31 +76,30 @@ class Address:
     @classmethod
     def of(cls, buffer: ir.Value, indices: Sequence[int | ir.Value]) -> Address:
         """The address of an element."""
-        strides, offset = strides_of(buffer)
-        i64, rank = _i64(), len(strides)
-        arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
-        ty = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{arrays})>")
+        layout = _layout(buffer.type)
         # What the buffer is made of in LLVM: the conversion that follows knows it by this cast.
-        parts = ir.Operation.create("builtin.unrealized_conversion_cast", results=[ty], operands=[buffer]).results[0]
+        parts = ir.Operation.create(
+            "builtin.unrealized_conversion_cast", results=[layout.parts], operands=[buffer]
+        ).results[0]
 
         def known(value: int, *position: int) -> int | ir.Value:
             if value != DYNAMIC:
                 return value
-            return arith.index_cast(ir.IndexType.get(), llvm_ops.extract_value(i64, parts, position))
+            return arith.index_cast(ir.IndexType.get(), llvm_ops.extract_value(_i64(), parts, position))
 
-        place = known(offset, 2)
-        for d, (index, stride) in enumerate(zip(indices, strides, strict=True)):
+        place = known(layout.offset, 2)
+        for d, (index, stride) in enumerate(zip(indices, layout.strides, strict=True)):
             place = nest.add(place, nest.multiply(index, known(stride, 4, d)))
         pointer = llvm_ops.extract_value(llvm_ops.pointer_type(), parts, [1])
-        return cls(pointer, element_bytes(ir.MemRefType(buffer.type).element_type)).moved(place)
+        return cls(pointer, layout.element_bytes).moved(place)
 
     def moved(self, by: int | ir.Value) -> Address:
         """So many elements further; `by`: an integer, or an index or i64."""
         if isinstance(by, int) and by.bit_length() > 31:  # more than a constant of the op holds
             by = arith.constant(_i64(), by)
         if isinstance(by, int):
-            return self if by == 0 else replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, by))
-        return replace(self, pointer=llvm_ops.element_pointer(self.pointer, self.size, as_offset(by)))
+            return self if by == 0 else Address(llvm_ops.element_pointer(self.pointer, self.size, by), self.size)
+        return Address(llvm_ops.element_pointer(self.pointer, self.size, as_offset(by)), self.size)
 
     def is_aligned(self, alignment: int) -> ir.Value:
         rest = arith.andi(llvm_ops.pointer_as_integer(self.pointer), arith.constant(_i64(), alignment - 1))
@@ -98,7 +117,7 @@ class Address:
     def load_pair(self, ty: ir.VectorType) -> tuple[ir.Value, ir.Value]:
         """Pairs of elements from here on, such as complex numbers: the first ones and the second ones, each of type `ty`."""
         (count,) = ty.shape
-        part = replace(self, size=self.size // 2)
+        part = Address(self.pointer, self.size // 2)
         halves = [part.load(ty), part.moved(count).load(ty)]
         first, second = (_shuffle(ty, halves, range(k, 2 * count, 2)) for k in range(2))
         return first, second
@@ -107,7 +126,7 @@ class Address:
         """The reverse of `load_pair`."""
         ty = ir.VectorType(first.type)
         (count,) = ty.shape
-        part = replace(self, size=self.size // 2)
+        part = Address(self.pointer, self.size // 2)
         for half in range(2):
             lanes = [lane + k * count for lane in range(half * count // 2, (half + 1) * count // 2) for k in range(2)]
             part.moved(half * count).store(_shuffle(ty, [first, second], lanes), streaming=streaming)
@@ -133,7 +152,7 @@ class Address:
 
     def prefetch(self, offset: int) -> None:
         """Ask for the line so many bytes behind, which need not exist."""
-        byte = replace(self, size=1)
+        byte = Address(self.pointer, 1)
         llvm_ops.prefetch(byte.moved(offset).pointer)
 
 
