@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from stablehlo_py.core.collect import operations_under
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import PassManager, ir, stablehlo
 from stablehlo_py.patterns import pattern
 from stablehlo_py.reading import checks, constants, diagnose, guard, shardy
-from stablehlo_py.reading.annotations import on_one_device, walk
+from stablehlo_py.reading.annotations import on_one_device
 from stablehlo_py.reading.diagnose import Source
 from stablehlo_py.reading.places import NO_FILE
 from stablehlo_py.reading.platform import bind_platform
@@ -287,11 +288,13 @@ def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blob
     for op in module.body.operations:
         if "sym_name" in op.operation.attributes:
             _ = ir.StringAttr(op.operation.attributes["sym_name"]).value  # raises where it is not UTF-8
-    trim_strides(module)
-    on_one_device(module)
-    if _refuse_unknown_ops(module, source):
+    operations = operations_under(module.operation)
+    trim_strides(operations)
+    if on_one_device(module, operations):
+        operations = operations_under(module.operation)
+    if _refuse_unknown_ops(module.context, operations, source):
         module.context.allow_unregistered_dialects = True  # or every later verification would fail
-    constants.inline_constants(module, blobs, names)
+    constants.inline_constants(operations, blobs, names)
     try:
         module.operation.verify()
     except ir.MLIRError as error:
@@ -308,17 +311,13 @@ def _from_versioned(module: ir.Module) -> None:
         PassManager.parse(passes).run(module.operation)
 
 
-def _refuse_unknown_ops(module: ir.Module, source: Source) -> bool:
+def _refuse_unknown_ops(context: ir.Context, operations: list[ir.Operation], source: Source) -> bool:
     """Refuse ops that nothing here knows; True where tolerated ones stay."""
-    is_registered = module.context.is_registered_operation
-    known: dict[str, bool] = {}
-
-    def visit(op: ir.Operation) -> None:
+    known: set[str] = set()
+    for op in operations:
         name = op.name
         if name not in known:
-            known[name] = is_registered(name) or name.split(".")[0] in _TOLERATED
-        if not known[name]:
-            raise diagnose.unknown_op(op, source)
-
-    walk(module.operation, visit)
+            if not context.is_registered_operation(name) and name.split(".")[0] not in _TOLERATED:
+                raise diagnose.unknown_op(op, source)
+            known.add(name)
     return any(name.split(".")[0] in _TOLERATED for name in known)

@@ -49,37 +49,47 @@ _DROPPED = {
     "mhlo.spmd_output_sharding",
     "mhlo.spmd_parameters_shardings",
 }
+_ADVANCE = ir.WalkResult.ADVANCE
 _ONE_DEVICE = "export the program for one device: without shard_map, pmap, and meshes larger than one"
 
 
 def walk(op: ir.Operation, visit: Callable[[ir.Operation], None]) -> None:
     """Visit every op under `op`, outer before inner; a visit must not erase."""
-    waiting = [op]
-    while waiting:
-        parent = waiting.pop()
-        for region in parent.regions:
-            for block in region.blocks:
-                for child in list(block.operations):
-                    inner = child.operation
-                    visit(inner)
-                    if len(inner.regions) > 0:
-                        waiting.append(inner)
+    problem: Exception | None = None  # raised here: on their way through C++ exceptions lose their kind
+    is_first = True  # the op itself
+
+    def look(inner: ir.Operation) -> ir.WalkResult:
+        nonlocal problem, is_first
+        if is_first:
+            is_first = False
+            return _ADVANCE
+        try:
+            visit(inner)
+        except Exception as error:
+            problem = error
+            return ir.WalkResult.INTERRUPT
+        return _ADVANCE
+
+    op.walk(look, ir.WalkOrder.PRE_ORDER)
+    if problem is not None:
+        raise problem
 
 
-def on_one_device(module: ir.Module) -> None:
-    """Take out all that is said about devices; refuse a program that needs several."""
-    _refuse_several_devices(module)
+def on_one_device(module: ir.Module, operations: list[ir.Operation]) -> bool:
+    """Take out all that is said about devices; refuse a program that needs several. Whether ops went with it.
+
+    operations: all ops of the module, outer before inner.
+    """
+    _refuse_several_devices(module, operations)
     _drop_attributes(module.operation)
     waiting: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> None:
+    for op in operations:
         _drop_attributes(op)
         if op.name.startswith("sdy.") or _is_marker(op):
             waiting.append(op)
-
-    walk(module.operation, visit)
     for op in reversed(waiting):  # inner before outer: what is moved out of a body is clean
         _resolve(op)
+    return bool(waiting)
 
 
 def _count(module: ir.Module, name: str) -> int:
@@ -87,7 +97,7 @@ def _count(module: ir.Module, name: str) -> int:
     return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
 
 
-def _refuse_several_devices(module: ir.Module) -> None:
+def _refuse_several_devices(module: ir.Module, operations: list[ir.Operation]) -> None:
     replicas, partitions = _count(module, "mhlo.num_replicas"), _count(module, "mhlo.num_partitions")
     if replicas > 1:
         raise BadInput(
@@ -95,17 +105,14 @@ def _refuse_several_devices(module: ir.Module) -> None:
             where=place(module.operation),
             hint=_ONE_DEVICE,
         )
-
-    def visit(op: ir.Operation) -> None:
+    for op in operations:
         if op.name not in COLLECTIVES:
-            return
+            continue
         devices = max(partitions, _group_size(op))
         if devices > 1:
             raise BadInput(
                 f"{op.name} joins {devices} devices; only one device is supported", where=place(op), hint=_ONE_DEVICE
             )
-
-    walk(module.operation, visit)
 
 
 def _group_size(op: ir.Operation) -> int:

@@ -18,7 +18,6 @@ from stablehlo_py.core.types import tensor_type
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir, raw_elements
 from stablehlo_py.patterns import pattern
-from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
 _FOOTER = "{-#"
@@ -72,17 +71,12 @@ def blobs_of_module(module: ir.Module) -> dict[str, bytes]:
     return blobs_of_footer(split_footer(module.operation.get_asm(large_elements_limit=1))[1])
 
 
-def inline_constants(module: ir.Module, blobs: Blobs, names: dict[str, str]) -> None:
+def inline_constants(operations: list[ir.Operation], blobs: Blobs, names: dict[str, str]) -> None:
     """Make every constant tensor a stablehlo.constant that holds its elements; `names` are the resources' own names."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> None:
-        if op.name in ("arith.constant", "stablehlo.constant"):
-            found.append(op)
-
-    walk(module.operation, visit)
     known: dict[str, bytes] | None = None
-    for op in found:
+    for op in operations:
+        if op.name not in ("arith.constant", "stablehlo.constant"):
+            continue
         value = _value(op)
         resource = _RESOURCE.match(str(value)[:400]) if type(value) is ir.Attribute else None
         if resource is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
+from stablehlo_py.core.collect import operations_under
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import BadInput, UnsupportedOp
-from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.mlir import ir, pass_manager
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
@@ -19,19 +20,23 @@ class HloInline(Pass):
 
     name: ClassVar[str] = "hlo-inline"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         _unwrap(op)
         main = find_main(op)
         for function in _functions(op):
             visibility = "public" if _name(function) == _name(main) else "private"
             function.attributes["sym_visibility"] = ir.StringAttr.get(visibility, op.context)
+        if _is_alone(op, main):
+            main.attributes["sym_name"] = ir.StringAttr.get("main", op.context)
+            return False
         _refuse_recursion(op, main)
         with op.context:
             # The default pipeline between two rounds of inlining would canonicalise; here nothing else may change.
-            PassManager.parse("builtin.module(inline{default-pipeline=},symbol-dce)").run(op)
+            pass_manager("builtin.module(inline{default-pipeline=},symbol-dce)").run(op)
         main = find_main(op)
         walk(main, _refuse_call)
         main.attributes["sym_name"] = ir.StringAttr.get("main", op.context)
+        return True
 
 
 def find_main(module: ir.Operation) -> ir.Operation:
@@ -46,6 +51,14 @@ def find_main(module: ir.Operation) -> ir.Operation:
     if named:
         return named[0]
     return public[0] if len(public) == 1 else functions[0]
+
+
+def _is_alone(module: ir.Operation, main: ir.Operation) -> bool:
+    """Whether there is nothing but main, which calls nothing and is not too large."""
+    if len(module.regions[0].blocks[0].operations) != 1:
+        return False
+    inside = operations_under(main)
+    return len(inside) <= MAX_OPS and all(op.name != "func.call" for op in inside)
 
 
 def _functions(module: ir.Operation) -> list[ir.Operation]:

@@ -28,10 +28,12 @@ class HloKnownCalls(Pass):
 
     name: ClassVar[str] = "hlo-known-calls"
 
-    def run(self, op: ir.Operation) -> None:
-        if replace_known_calls(op):
-            with op.context:
-                PassManager.parse("builtin.module(symbol-dce)").run(op)
+    def run(self, op: ir.Operation) -> bool:
+        if not replace_known_calls(op):
+            return False
+        with op.context:
+            PassManager.parse("builtin.module(symbol-dce)").run(op)
+        return True
 
 
 def replace_known_calls(module: ir.Operation) -> bool:

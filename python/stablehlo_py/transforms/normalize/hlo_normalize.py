@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass, find_pass
-from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.mlir import belongings, ir, pass_manager
 from stablehlo_py.transforms.normalize.shape_operands import DYNAMIC_OPS, is_dynamic
 
 CUSTOM_CALL = "stablehlo.custom_call"
@@ -48,10 +48,10 @@ class HloNormalize(Pass):
                 continue
             step = find_pass(name)
             assert step is not None
-            step().run(op)
-            found = contents(op)
+            if step().run(op) is not False:
+                found = contents(op)
         with op.context:
-            PassManager.parse("builtin.module(cse,trivial-dce)").run(op)
+            pass_manager("builtin.module(cse,trivial-dce)").run(op)
 
 
 def contents(module: ir.Operation) -> frozenset[str]:
@@ -74,14 +74,21 @@ def contents(module: ir.Operation) -> frozenset[str]:
 
     module.walk(visit)
     found = names | {name.partition(".")[0] for name in names}
+    known = belongings(module.context).setdefault(contents, {})  # to spell a type out costs more than all else here
     for ty in types:
-        if is_dynamic(ty):
-            found.add(DYNAMIC)
-        if isinstance(ty, ir.TupleType):
-            found.add(TUPLE)
-        if "!quant." in str(ty):
-            found.add(QUANTIZED)
+        if ty not in known:
+            known[ty] = _contents_of_type(ty)
+        found |= known[ty]
     return frozenset(found)
+
+
+def _contents_of_type(ty: ir.Type) -> set[str]:
+    found = {DYNAMIC} if is_dynamic(ty) else set()
+    if isinstance(ty, ir.TupleType):
+        found.add(TUPLE)
+    if "!quant." in str(ty):
+        found.add(QUANTIZED)
+    return found
 
 
 def normalize(module: ir.Module) -> None:

@@ -18,7 +18,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.quantization import Quantization, quantization_of, stored_type
 from stablehlo_py.core.types import ElementType, TensorType, element_type, tensor_type
 from stablehlo_py.errors import BadInput
-from stablehlo_py.mlir import ir, raw_elements
+from stablehlo_py.mlir import belongings, ir, raw_elements
 from stablehlo_py.ops.evaluate.quantized import MOVES, WITH_REGIONS
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.constants import elements
@@ -36,10 +36,10 @@ class HloQuantized(Pass):
 
     name: ClassVar[str] = "hlo-quantized"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         quantized, touched, functions = _survey(op)
         if not quantized:
-            return
+            return False
         for value in quantized:
             value.set_type(_storage(value.type))
         for function in functions:
@@ -47,6 +47,7 @@ class HloQuantized(Pass):
         for inner in touched:
             with inner.location:
                 _rewrite(inner, quantized)
+        return True
 
 
 def _survey(module: ir.Operation) -> tuple[Quantized, list[ir.Operation], list[ir.Operation]]:
@@ -55,7 +56,8 @@ def _survey(module: ir.Operation) -> tuple[Quantized, list[ir.Operation], list[i
     touched: list[ir.Operation] = []
     functions: list[ir.Operation] = []
 
-    known: dict[ir.Type, Quantization | None] = {}  # a type is spelled out once: that costs more than all else here
+    # A type is spelled out once: that costs more than all else here.
+    known: dict[ir.Type, Quantization | None] = belongings(module.context).setdefault(quantization_of, {})
 
     def note(value: ir.Value, op: ir.Operation) -> None:
         ty = value.type

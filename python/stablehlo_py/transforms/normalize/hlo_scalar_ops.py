@@ -65,11 +65,12 @@ class HloScalarOps(Pass):
 
     name: ClassVar[str] = "hlo-scalar-ops"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         if not any(name.split(".")[0] in DIALECTS for name in names_under(op)):
-            return
+            return False
         _open_assuming(op)
         _Rewriter().run(op)
+        return True
 
 
 def _open_assuming(module: ir.Operation) -> None:

@@ -27,10 +27,10 @@ class HloStaticShapes(Pass):
 
     name: ClassVar[str] = "hlo-static-shapes"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         names, dynamic = _survey(op)
-        if not dynamic and not names & DYNAMIC_OPS and not _assertions(op):
-            return
+        if not dynamic and not names & DYNAMIC_OPS and not ("stablehlo.custom_call" in names and _assertions(op)):
+            return False
         _refuse_dynamic_arguments(find_main(op))
         fold_shapes(op)
         check_assertions(op)  # first: they know the names of dimensions
@@ -47,6 +47,7 @@ class HloStaticShapes(Pass):
                 where=place(dynamic[0]),
                 hint="export the program with concrete shapes",
             )
+        return True
 
 
 def _run(module: ir.Operation, passes: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ class HloTuples(Pass):
 
     name: ClassVar[str] = "hlo-tuples"
 
-    def run(self, op: ir.Operation) -> None:
+    def run(self, op: ir.Operation) -> bool:
         getters: list[ir.Operation] = []
         makers: list[ir.Operation] = []
 
@@ -39,6 +39,7 @@ class HloTuples(Pass):
         for maker in reversed(makers):
             if not any(True for _ in maker.results[0].uses):
                 maker.erase()
+        return bool(getters or makers)
 
 
 def _refuse_tuple_signature(function: ir.Operation) -> None:
