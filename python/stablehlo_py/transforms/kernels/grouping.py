@@ -286,9 +286,12 @@ class Grouping:
             trace(v, tuple(range(tensor_type(v.type).rank)), self.producers)[0] in first.made for v in product.operands
         ):
             return False
-        others = [op for op in (*first.ops, *second.ops) if op.results[0] != product.results[0]]
+        # those that are with the product already were looked at when they came
+        others = second.ops if first.product is not None else first.ops
         assert second.shape is not None
-        return may_follow(product, others, self.producers) and self.reads_fit(first, second, second.shape, None)
+        return may_follow(product, others, first.made | second.made, self.producers) and self.reads_fit(
+            first, second, second.shape, None
+        )
 
     def reads_of(self, op: ir.Operation) -> Iterator[Read]:
         """What an op reads of what this block makes."""

@@ -93,6 +93,7 @@ class _Group:
         self.outputs = list(end.operands)
         operations = self.without_pieces(operations)
         self.producers = {r: op for op in operations for r in op.results}
+        self.places: dict[ir.Value, Place] = {}  # of the values that were asked for
         self.ops = [op for op in operations if not is_view(op) and op.name not in _INLINE]
 
     def without_pieces(self, operations: list[ir.Operation]) -> list[ir.Operation]:
@@ -115,10 +116,12 @@ class _Group:
 
     def place(self, value: ir.Value) -> Place:
         """Where an operand is read: a full value everywhere, a row value at the row, a scalar at no dimension."""
-        shape = tensor_type(value.type).shape
-        dims: Dims = tuple(range(len(shape)))  # a row value has the leading dimensions, then only size 1
-        value, dims = trace(value, dims, self.producers)
-        return value, element(value, dims)
+        found = self.places.get(value)
+        if found is None:
+            # a row value has the leading dimensions, then only size 1
+            source, dims = trace(value, tuple(range(tensor_type(value.type).rank)), self.producers)
+            found = self.places[value] = source, element(source, dims)
+        return found
 
     def operands(self, op: ir.Operation) -> list[ir.Value]:
         """The operands that are read element by element."""

@@ -9,7 +9,7 @@ The generic reads each element of the product at its own place, so a target can 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import DotDims, view
@@ -22,7 +22,6 @@ from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
 DOT = "stablehlo.dot_general"
 LEAST_FREE = 9  # rows and columns: products of fewer read one operand once, and their sums never stay in registers
 LEAST_WORK = 1 << 12
-MOST_OPS = 200  # as of any kernel: a cut within an activation would pass all that is live there through memory
 # Without calls, and without steps of a loop that vectors do not have.
 JOINING = frozenset(
     f"stablehlo.{name}"
@@ -59,13 +58,15 @@ def may_be_followed(op: ir.Operation) -> bool:
     return floats and min(rows, columns) >= LEAST_FREE and ty.size * k >= LEAST_WORK and k > 0
 
 
-def may_follow(product: ir.Operation, ops: Sequence[ir.Operation], producers: Mapping[ir.Value, ir.Operation]) -> bool:
-    """Whether these elementwise ops, all of the product's shape, can be done on its elements."""
-    inside = {r for op in (product, *ops) for r in op.results}
+def may_follow(
+    product: ir.Operation,
+    ops: Sequence[ir.Operation],
+    inside: Set[ir.Value],
+    producers: Mapping[ir.Value, ir.Operation],
+) -> bool:
+    """Whether these elementwise ops, all of the product's shape, can be done on its elements; inside: what they may read."""
     rank = tensor_type(product.results[0].type).rank
     groups = result_groups(product)
-    if len(ops) > MOST_OPS:
-        return False
     for op in ops:
         if op.name not in JOINING or any(tensor_type(v.type).element.is_complex for v in (*op.operands, *op.results)):
             return False

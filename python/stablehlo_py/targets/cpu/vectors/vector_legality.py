@@ -36,6 +36,7 @@ VIEWS = frozenset(
     f"memref.{name}"
     for name in ["reinterpret_cast", "collapse_shape", "expand_shape", "subview", "cast", "extract_strided_metadata"]
 )
+_SCALARS = (ir.IntegerType, ir.FloatType, ir.IndexType)
 
 
 class _DoesNotFit(Exception):
@@ -129,40 +130,43 @@ def _classify(loop: Innermost, op: ir.Operation) -> None:
         _contiguous(loop, operands[1], operands[2:])
         loop.body.append(op)
         return
-    if all(loop.is_uniform(v) for v in operands):
+    varying, linear = loop.varying, loop.linear
+    if all(v not in varying and v not in linear for v in operands):
         if name in DIVISIONS or not name.startswith(_UNIFORM):
             raise _DoesNotFit
         loop.uniform.append(op)
         return
     if name == "memref.load":
         _contiguous(loop, operands[0], operands[1:])
-    elif _is_linear(loop, op):
-        loop.linear.add(op.results[0])
-        loop.body.append(op)
-        return
-    elif not _has_lanes(loop, op, name, operands):
-        raise _DoesNotFit
+    else:
+        if len(op.results) != 1:
+            raise _DoesNotFit
+        ty = op.results[0].type
+        if isinstance(ty, ir.IndexType) and _is_linear(loop, op, name, operands):
+            linear.add(op.results[0])
+            loop.body.append(op)
+            return
+        if not _has_lanes(loop, op, name, operands, ty):
+            raise _DoesNotFit
     loop.work += 1
-    loop.varying.add(op.results[0])
+    varying.add(op.results[0])
     loop.body.append(op)
 
 
-def _is_linear(loop: Innermost, op: ir.Operation) -> bool:
+def _is_linear(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.Value]) -> bool:
     """A linear index moved by a uniform one."""
-    if len(op.results) != 1 or not isinstance(op.results[0].type, ir.IndexType):
+    linear = [v for v in operands if v in loop.linear]
+    if len(linear) != 1 or any(v in loop.varying for v in operands):
         return False
-    linear = [v for v in op.operands if v in loop.linear]
-    if len(linear) != 1 or not all(v in loop.linear or loop.is_uniform(v) for v in op.operands):
-        return False
-    if op.name == "arith.addi":
+    if name == "arith.addi":
         return True
-    if op.name == "arith.subi":
-        return op.operands[0] in loop.linear
-    if op.name != "affine.apply":
+    if name == "arith.subi":
+        return operands[0] in loop.linear
+    if name != "affine.apply":
         return False
     affine_map = ir.AffineMapAttr(op.attributes["map"]).value
     expression = affine_map.results[0]
-    place = list(op.operands).index(linear[0])
+    place = operands.index(linear[0])
     own = (
         ir.AffineExpr.get_dim(place)
         if place < affine_map.n_dims
@@ -178,10 +182,8 @@ def _is_linear(loop: Innermost, op: ir.Operation) -> bool:
     return len(others) == 1 and isinstance(others[0], plain)
 
 
-def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.Value]) -> bool:
-    """Whether an op can be done lane by lane; notes the size of what it makes."""
-    if len(op.results) != 1:
-        return False
+def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.Value], ty: ir.Type) -> bool:
+    """Whether an op can be done lane by lane; notes the size of what it makes, which is of type `ty`."""
     if name in DIVISIONS and made_by(operands[1], "arith.constant") is None:
         return False
     if (name in PARTS or name == "arith.select") and _note_complex(loop, op):
@@ -192,8 +194,7 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
             return False
     # what a loop computes on its way here has been looked at
     new = [v for v in operands if v not in loop.varying]
-    ty = op.results[0].type
-    if not all(isinstance(t, ir.IntegerType | ir.FloatType | ir.IndexType) for t in (*(v.type for v in new), ty)):
+    if not isinstance(ty, _SCALARS) or not all(isinstance(v.type, _SCALARS) for v in new):
         return False
     if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ty.width == 1):
         loop.sizes[element_bytes(ty)] += 1
@@ -218,7 +219,7 @@ def _contiguous(loop: Innermost, buffer: ir.Value, indices: list[ir.Value]) -> N
     """Raise unless a step reads or writes the element behind that of the step before."""
     ty = ir.MemRefType(buffer.type)
     part = part_of(ty.element_type)
-    if not isinstance(part, ir.IntegerType | ir.FloatType) or not loop.is_uniform(buffer):
+    if not isinstance(part, (ir.IntegerType, ir.FloatType)) or not loop.is_uniform(buffer):
         raise _DoesNotFit
     if isinstance(part, ir.IntegerType) and ir.IntegerType(part).width % 8:
         raise _DoesNotFit
