@@ -1,6 +1,6 @@
 """What torch_mlir cannot turn into StableHLO, or turns into something else, made of ops that it can.
 
-remainder                  it gives the sign of the dividend
+remainder                  it gives the sign of the dividend; fmod by a number it has none
 max_pool, ceil_mode        it pads on both sides what PyTorch pads on the right
 avg_pool, ceil_mode        it has none
 upsample_nearest2d         it leaves out the sizes given as factors
@@ -51,17 +51,27 @@ def _remainders(torch: Any) -> dict[Any, Rule]:
     def whole(scalar: Any, other: Any) -> Any:
         return torch.full_like(other, scalar, dtype=torch.result_type(scalar, other))
 
-    def by_scalar(dividend: Any, divisor: Any) -> Any:
-        # torch_mlir knows fmod of two tensors only; and that a constant tensor of -2.5 is below 0 it does not know
+    def fmod(dividend: Any, divisor: Any) -> Any:
+        """By a number; torch_mlir knows that of two tensors."""
         divisors = whole(divisor, dividend)
-        rest = torch.fmod(dividend.to(divisors.dtype), divisors)
+        return torch.fmod(dividend.to(divisors.dtype), divisors)
+
+    def by_scalar(dividend: Any, divisor: Any) -> Any:
+        # that a constant tensor of -2.5 is below 0 torch_mlir does not know
+        rest = fmod(dividend, divisor)
+        divisors = whole(divisor, rest)
         return torch.where(rest > 0 if divisor < 0 else rest < 0, rest + divisors, rest)
 
     def of_scalar(dividend: Any, divisor: Any) -> Any:
         return by_tensor(whole(dividend, divisor), divisor)
 
     remainder = torch.ops.aten.remainder
-    return {remainder.Tensor: by_tensor, remainder.Scalar: by_scalar, remainder.Scalar_Tensor: of_scalar}
+    return {
+        remainder.Tensor: by_tensor,
+        remainder.Scalar: by_scalar,
+        remainder.Scalar_Tensor: of_scalar,
+        torch.ops.aten.fmod.Scalar: fmod,
+    }
 
 
 # --- pools -------------------------------------------------------------------------------------------------------------
@@ -173,8 +183,9 @@ def _from_the_front(torch: Any, op: Any) -> Rule:
     is_inside = False
 
     def counted(index: Any, size: int) -> Any:
-        is_mask = index is None or index.dtype == torch.bool
-        return index if is_mask else torch.where(index < 0, index + size, index)
+        if index is None or index.dtype == torch.bool:  # all of a dimension, or those that a mask has
+            return index
+        return torch.where(index < 0, index + size, index)
 
     def rule(x: Any, indices: Sequence[Any], *others: Any) -> Any:
         nonlocal is_inside

@@ -130,7 +130,18 @@ def test_remainder_has_the_sign_of_the_divisor():
 
     class Remainders(torch.nn.Module):
         def forward(self, x, y, i, j):
-            return x % y, x % 2.5, x % -2.5, i % j, i % 3, i % -3, 7 % j, torch.fmod(x, y)
+            return (
+                x % y,
+                x % 2.5,
+                x % -2.5,
+                i % j,
+                i % 3,
+                i % -3,
+                7 % j,
+                torch.fmod(x, y),
+                torch.fmod(x, 2.5),
+                torch.fmod(i, -3),
+            )
 
     x = torch.tensor([5.0, -5.0, 5.5, -5.5, 0.0, -6.0])
     y = torch.tensor([3.0, 3.0, -3.0, -3.0, 2.0, 3.0])
