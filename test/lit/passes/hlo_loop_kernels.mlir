@@ -55,9 +55,16 @@ func.func @main(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// Steps on more elements than registers hold are left to kernels on vectors.
+// Steps on more elements than registers hold are left to kernels on vectors. They say whether another one follows.
 // CHECK-LABEL: func.func @main
-// CHECK: stablehlo.while
+// CHECK: %[[TRUE:.*]] = stablehlo.constant dense<true>
+// CHECK: stablehlo.while({{.*}}, %[[GOING:.*]] = %[[TRUE]])
+// CHECK: cond {
+// CHECK-NEXT: stablehlo.return %[[GOING]]
+// CHECK: do {
+// CHECK: %[[NEXT:.*]] = stablehlo.add
+// CHECK: %[[MORE:.*]] = stablehlo.compare LT, %[[NEXT]],
+// CHECK: stablehlo.return %[[NEXT]], %{{.*}}, %[[MORE]]
 // CHECK-NOT: call
 func.func @main(%x: tensor<100xf32>) -> tensor<100xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -3,16 +3,17 @@
 // RUN: not shlo report --target=cpu %s -o %t.html 2>&1 | FileCheck %s --check-prefix=PAGE
 
 // CHECK: kernel {{ *}}calls {{ *}}read {{ *}}written {{ *}}flop/byte ops
-// CHECK: elementwise_multiply_2 {{ *}}1* {{ *}}4.0 KiB {{ *}}4.0 KiB {{ *}}0.12 multiply
-// CHECK: rows_divide_3 {{ *}}1 {{ *}}4.0 KiB {{ *}}4.0 KiB {{.*}} exponential, reduce, divide
-// CHECK-NEXT: from {{.*}}kernels.mlir:21, 23, 24, 26, 27
-// CHECK: sort_4 {{ *}}1
+// CHECK: elementwise_multiply_0 {{ *}}1* {{ *}}4.0 KiB {{ *}}4.0 KiB {{ *}}0.12 multiply
+// CHECK: elementwise_compare_1 {{ *}}1* {{.*}} add, compare
+// CHECK: rows_divide_2 {{ *}}1 {{ *}}4.0 KiB {{ *}}4.0 KiB {{.*}} exponential, reduce, divide
+// CHECK-NEXT: from {{.*}}kernels.mlir:22, 24, 25, 27, 28
+// CHECK: sort_3 {{ *}}1
 // CHECK: * within a loop
 // CHECK-NEXT: no kernels: while x1
 // CHECK: through memory
-// CHECK-NEXT: 4.0 KiB rows_divide_3 -> sort_4: sort is a kernel of its own: nothing joins what it reads
+// CHECK-NEXT: 4.0 KiB rows_divide_2 -> sort_3: sort is a kernel of its own: nothing joins what it reads
 
-// JSON: "name": "rows_divide_3"
+// JSON: "name": "rows_divide_2"
 // JSON: "why": "sort is a kernel of its own: nothing joins what it reads"
 
 // PAGE: the report on the CPU is a table or JSON

@@ -404,7 +404,8 @@ class _Builder:
         for i, buffer in enumerate(carried):
             self.where[condition_block.arguments[i]] = buffer
             self.where[body_block.arguments[i]] = buffer
-        predicate = self.buffer(1)
+        *tests, end = [o.operation for o in condition_block.operations]
+        predicate = self.where[end.operands[0]] if not tests and end.operands[0] in self.where else self.buffer(1)
         condition = self.block(condition_block, [predicate])
         body = self.block(body_block, carried, dict(zip(carried, body_block.arguments, strict=True)))
         scope.commands.append(While(tuple(condition), predicate, tuple(body)))

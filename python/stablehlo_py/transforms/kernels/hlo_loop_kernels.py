@@ -6,7 +6,8 @@ A loop that might run long, or of which nobody knows how long it runs, is cut so
 
     while (x, i, going = true) { going } do { call @loop_0(x, i) }
 
-where @loop_0 takes up to a number of steps and says whether the condition still holds.
+where @loop_0 takes up to a number of steps and says whether the condition still holds. Other loops carry whether their condition
+holds, so that the kernel that counts can look at the count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from stablehlo_py.mlir import ir
 
 
 class HloLoopKernels(Pass):
-    """Let each while whose steps are small be a kernel of its own."""
+    """Let each while whose steps are small be a kernel of its own, and others say at the end of a step whether they go on."""
 
     name: ClassVar[str] = "hlo-loop-kernels"
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.while",)

@@ -1,4 +1,4 @@
-"""The kernel of a while with small steps, and what calls it in its place; see `hlo_loop_kernels`."""
+"""The kernel of a while with small steps, and what calls it in its place; see `hlo_loop_kernels`. Other loops turned round."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ class _Former:
             for block in region.blocks:
                 for inner in [o.operation for o in block.operations]:
                     work = step_work(inner) if inner.name == "stablehlo.while" else None
-                    if work is None:
-                        self.visit(inner)
-                    else:
+                    if work is not None:
                         self.outline(inner, work)
+                        continue
+                    self.visit(inner)
+                    if inner.name == "stablehlo.while":
+                        _rotate(inner)
 
     def outline(self, loop: ir.Operation, work: int) -> None:
         """Replace a loop by a call of its kernel, or by a loop around it that goes on as long as that says so."""
@@ -123,6 +125,39 @@ class _Former:
         if updated:
             function.attributes[INPLACE] = ir.DenseI64ArrayAttr.get(updated)
         return symbol
+
+
+def _rotate(loop: ir.Operation) -> None:
+    """Let a step of a loop say at its end whether another follows: what counts is one kernel with what looks at the count.
+
+    while (x) { cond(x) } do { body(x) }   ->   while (x, p = cond(x)) { p } do { y = body(x); y, cond(y) }
+    """
+    blocks = [region.blocks[0] for region in loop.regions]
+    condition, body = blocks
+    *_, end = [o.operation for o in body.operations]
+    if len(condition.operations) == 1:
+        return  # the condition is carried already
+    counter = counter_of(loop)
+    with ir.InsertionPoint(loop), loop.location:
+        if counter is not None and counter.trips > 0:
+            first_test = [make.constant(np.asarray(True), _BOOL)]
+        else:
+            first_test = _inlined(condition, list(loop.operands), {})
+        inits = [*loop.operands, *first_test]
+        types = [v.type for v in inits]
+        new = ir.Operation.create("stablehlo.while", results=types, operands=inits, regions=2)
+        test = new.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
+        body.add_argument(types[-1], loop.location)
+        with ir.InsertionPoint(test):
+            ir.Operation.create("stablehlo.return", operands=[test.arguments[len(types) - 1]])
+        with ir.InsertionPoint(end):
+            following = list(end.operands)
+            ir.Operation.create("stablehlo.return", operands=[*following, *_inlined(condition, following, {})])
+    end.erase()
+    body.append_to(new.regions[1])
+    for old, value in zip(loop.results, new.results, strict=False):
+        old.replace_all_uses_with(value)
+    loop.erase()
 
 
 def _given(loop: ir.Operation, most: int | None) -> list[int]:
