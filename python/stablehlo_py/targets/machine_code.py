@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections.abc import Sequence
@@ -56,17 +57,22 @@ class Code:
 
 def _function(name: str) -> int:
     """The address of a function of the process, as kernels call them by name."""
-    try:
-        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
-    except AttributeError:
-        raise CompileError(f"a kernel calls {name}, which no library of this process has") from None
+    for library in _libraries():
+        if (found := getattr(library, name, None)) is not None:
+            return ctypes.cast(found, ctypes.c_void_p).value or 0
+    raise CompileError(f"a kernel calls {name}, which no library of this process has")
 
 
 @functools.cache
-def _process() -> ctypes.CDLL:
-    """What the process has loaded, and libm, whose functions kernels call and which Python need not have loaded."""
+def _libraries() -> list[ctypes.CDLL]:
+    """What the process has loaded, and what kernels call and Python need not have loaded.
+
+    libm has functions such as sin, libgcc the conversions of f16 for a CPU without instructions for them.
+    """
     load_libm()
-    return ctypes.CDLL(None)
+    with contextlib.suppress(OSError):
+        return [ctypes.CDLL(None), ctypes.CDLL("libgcc_s.so.1")]
+    return [ctypes.CDLL(None)]
 
 
 @functools.cache

@@ -97,3 +97,15 @@ def test_what_a_machine_lacks_of_a_named_cpu(monkeypatch):
     assert cpus.missing("", "+avx2,+prefer-256-bit") == ""
     assert cpus.missing("x86-64-v3", "") == cpus.missing("haswell", "") == cpus.missing("", "") == ""
     assert cpus.missing("knl", "") == "instructions of knl that are not known here"
+
+
+@pytest.mark.skipif("f16c" not in host()[1], reason="the CPU without them is an x86-64")
+def test_halves_on_a_cpu_without_instructions_for_them():
+    text = """func.func @main(%x: tensor<70xf16>) -> tensor<70xf16> {
+      %0 = stablehlo.multiply %x, %x : tensor<70xf16>
+      return %0 : tensor<70xf16>
+    }"""
+    x = np.linspace(-3, 300, 70).astype(np.float16)
+    found = stablehlo_py.compile(text, cache=False, options=Options(codegen=CodegenOptions(cpu="x86-64")))(x)[0]
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found, x * x)
