@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
-from stablehlo_py.errors import BadInput
+from stablehlo_py.core.diagnostics import Diagnostic, collect, is_error
+from stablehlo_py.errors import BadInput, UnsupportedOp
 from stablehlo_py.interop.torch_decompositions import decompositions
 from stablehlo_py.mlir import PACKAGE, ir
 
@@ -20,8 +22,35 @@ def export(
         raise BadInput(
             "exporting from PyTorch needs torch", hint="pip install torch==2.13.0, or pass StableHLO exported elsewhere"
         ) from error
-    return fx.export_and_import(
-        module.eval(), *arguments, output_type="stablehlo", decomposition_table=_decompositions()
+    context = ir.Context()
+    importlib.import_module(f"{PACKAGE}.dialects.torch").register_dialect(context)
+    importer = importlib.import_module(f"{PACKAGE}.extras.fx_importer").FxImporter(context=context)
+    failure = importlib.import_module(f"{PACKAGE}.compiler_utils").TorchMlirCompilerError
+    with collect(context, is_error, errors=False) as said:
+        try:
+            return fx.export_and_import(
+                module.eval(),
+                *arguments,
+                output_type="stablehlo",
+                decomposition_table=_decompositions(),
+                fx_importer=importer,
+            )
+        except failure as error:
+            if not said:
+                raise
+            raise _refused(said[0]) from error
+
+
+def _refused(said: Diagnostic) -> UnsupportedOp:
+    """What torch_mlir's lowering could not do; PyTorch's own name of the op is in the op that it printed, or is the op's."""
+    found = re.search(r'"torch\.operator".*?name = "torch\.([\w.]+)"', said.message) or re.search(
+        r"operation 'torch\.([\w.]+)'", said.message
+    )
+    return UnsupportedOp(
+        found[1] if found else "the module",
+        "torch_mlir has no lowering of it to StableHLO" if found else said.message,
+        where=said.where,
+        hint="write it in other functions of PyTorch, or export the module with torch_xla and pass its StableHLO",
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py.errors import BadInput
+from stablehlo_py.errors import BadInput, UnsupportedOp
 from stablehlo_py.interop.torch import export
 from stablehlo_py.mlir import new_context
 from stablehlo_py.reading import read_module
@@ -203,3 +203,16 @@ def test_repeated_edges_and_pixels(name):
     torch = seeded()
     module = torch.nn.CircularPad2d((1, 2, 0, 3)) if name == "CircularPad2d" else torch.nn.Upsample(scale_factor=2)
     agrees_with_torch(module, torch.randn(2, 3, 5, 4))
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("erfinv", ()), ("cummax", (0,))])
+def test_what_torch_mlir_cannot_lower_is_named_with_its_place(name, arguments, capfd):
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return getattr(torch, name)(x, *arguments)
+
+    with pytest.raises(UnsupportedOp, match=rf"test_torch\.py:\d+:\d+: aten\.{name} is not supported: torch_mlir"):
+        export(Module(), torch.ones(3, 3))
+    assert "error:" not in capfd.readouterr().err
