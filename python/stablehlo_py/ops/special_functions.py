@@ -187,7 +187,7 @@ def polygamma(n: Num, x: Num) -> Num:
     return where((n < 0.0) | n.floor().ne(n), _nan(), result)
 
 
-# --- erf_inv: polynomials in w = -log(1 - x^2) ---
+# --- erf_inv: polynomials in w = -log(1 - x^2), and in f64 one step of Newton ---
 # M. Giles, "Approximating the erfinv function"
 
 _ERF_INV_CENTER = (
@@ -288,24 +288,39 @@ _ERF_INV_MIDDLE_SHORT = (
 
 
 def erf_inv(value: ir.Value) -> ir.Value:
-    """y with erf(y) == x; infinite at -1 and 1, NaN beyond.
-
-    1 - x^2 is (1 - |x|) (1 + |x|), of which the first is exact from one half on, where w needs it. In f32, w is at most 15.95.
-    """
+    """y with erf(y) == x; infinite at -1 and 1, NaN beyond."""
     x = Num(value)
     size = abs(x)
+    result = _erf_inv_of_f64(size) if isinstance(value.type, ir.F64Type) else _erf_inv_short(size)
+    return where(size.eq(1.0), _INFINITY, result).copysign(x).value
+
+
+def _erf_inv_short(size: Num) -> Num:
+    """erf_inv of an f32 below 1.
+
+    1 - x^2 is (1 - |x|) (1 + |x|), of which the first is exact from one half on, where w needs it. w is at most 15.95.
+    """
     w = -Num(math.log(((1.0 - size) * (size + 1.0)).value))
+    center = polynomial_by_pairs(w - 3.125, _ERF_INV_CENTER_SHORT)
+    middle = polynomial_by_pairs(w.sqrt() - 3.25, _ERF_INV_MIDDLE_SHORT)
+    return where(w < 6.25, center, middle) * size
+
+
+def _erf_inv_of_f64(size: Num) -> Num:
+    """erf_inv of an f64 below 1: the polynomials are off by some units in the last place, which one step of Newton repairs."""
+    w = -Num(math.log1p((-(size * size)).value))
     root = w.sqrt()
-    if isinstance(value.type, ir.F64Type):
-        center = polynomial_by_pairs(w - 3.125, _ERF_INV_CENTER)
-        middle = polynomial_by_pairs(root - 3.25, _ERF_INV_MIDDLE)
-        tail = polynomial_by_pairs(root - 5.0, _ERF_INV_TAIL)
-        ratio = where(w < 6.25, center, where(w < 16.0, middle, tail))
-    else:
-        center = polynomial_by_pairs(w - 3.125, _ERF_INV_CENTER_SHORT)
-        middle = polynomial_by_pairs(root - 3.25, _ERF_INV_MIDDLE_SHORT)
-        ratio = where(w < 6.25, center, middle)
-    return where(size.eq(1.0), _INFINITY, ratio * size).copysign(x).value
+    center = polynomial(w - 3.125, _ERF_INV_CENTER)
+    middle = polynomial(root - 3.25, _ERF_INV_MIDDLE)
+    tail = polynomial(root - 5.0, _ERF_INV_TAIL)
+    guess = where(w < 6.25, center, where(w < 16.0, middle, tail)) * size
+    # 1 - |x| is exact above one half, where erf itself would cancel
+    error = where(
+        size > 0.5,
+        (1.0 - size) - Num(math.erfc(guess.value)),
+        Num(math.erf(guess.value)) - size,
+    )
+    return where(size > 1.0, _nan(), guess - error * (python_math.sqrt(_PI) / 2) * _exp(guess * guess))
 
 
 # --- exponentially scaled modified Bessel function (Chebyshev series: Cephes, i1.c) -----------------------------------
