@@ -31,9 +31,8 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import PassManager, belongings, ir
 from stablehlo_py.records import record, replace
 
-TRUSTS_NONE = (
-    False  # whether trusted passes are verified all the same, and what is said of the ops they add: the tests set it
-)
+# Whether trusted passes are verified all the same, and what passes say of the ops that they add: the tests set it.
+TRUSTS_NONE = False
 
 
 def run(

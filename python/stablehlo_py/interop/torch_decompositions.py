@@ -83,6 +83,14 @@ def _each(given: Sequence[int], rank: int, otherwise: Sequence[int] = ()) -> lis
     return list(given) if len(given) == rank else [given[0]] * rank
 
 
+def _windows(
+    rank: int, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """(window, stride, padding) of a pool in each dimension; where no stride is given, it is the window."""
+    window = _each(kernel_size, rank)
+    return window, _each(stride, rank, window), _each(padding, rank)
+
+
 def _places(size: int, window: int, stride: int, padding: int) -> int:
     """Of a pool with ceil_mode: the last window may end behind the padding, and must not begin there."""
     places = -(-(size + 2 * padding - window) // stride) + 1
@@ -109,8 +117,8 @@ def _max_pool(torch: Any, op: Any, rank: int) -> Rule:
     ) -> Any:
         if not ceil_mode:
             return NotImplemented
-        taps, apart, around = _each(kernel_size, rank), _each(dilation, rank), _each(padding, rank)
-        steps, sizes = _each(stride, rank, taps), list(x.shape[-rank:])
+        taps, steps, around = _windows(rank, kernel_size, stride, padding)
+        sizes, apart = x.shape[-rank:], _each(dilation, rank)
         windows = [(n - 1) * d + 1 for n, d in zip(taps, apart, strict=True)]
         missing = list(map(_missing, sizes, windows, steps, around))
         least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
@@ -138,8 +146,8 @@ def _avg_pool(torch: Any, op: Any, rank: int) -> Rule:
     ) -> Any:
         if not ceil_mode:
             return NotImplemented
-        windows, around = _each(kernel_size, rank), _each(padding, rank)
-        steps, sizes = _each(stride, rank, windows), list(x.shape[-rank:])
+        windows, steps, around = _windows(rank, kernel_size, stride, padding)
+        sizes = x.shape[-rank:]
         missing = list(map(_missing, sizes, windows, steps, around))
         # torch_mlir divides by what the windows hold, and by nothing else
         sums = op.default(_padded(torch, x, missing, 0.0), windows, steps, around, False, True) * math.prod(windows)

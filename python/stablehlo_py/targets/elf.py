@@ -24,7 +24,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
-_X86_64 = 62
+_X86_64 = (62).to_bytes(2, "little")  # in the header, the machine
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _WRITE, _ALLOC = 1, 2
 _R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX = 1, 2, 4, 9, 41, 42
@@ -39,7 +39,7 @@ class NotUnderstoodError(Exception):
 
 def is_understood(data: bytes) -> bool:
     """Whether objects like this one can be loaded here."""
-    return data[:6] == b"\x7fELF\x02\x01" and data[18:20] == b"\x3e\x00" and sys.platform.startswith("linux")
+    return data[:6] == b"\x7fELF\x02\x01" and data[18:20] == _X86_64 and sys.platform.startswith("linux")
 
 
 @record
@@ -84,9 +84,7 @@ class _Object:
     def __init__(self, data: bytes, entry: str) -> None:
         self._data = data
         head = _HEADER.unpack_from(data)
-        machine, table, size, count = head[2], head[6], head[11], head[12]
-        if machine != _X86_64:
-            raise NotUnderstoodError(f"machine {machine}")
+        table, size, count = head[6], head[11], head[12]
         end = 0
         self._sections: list[_Section] = []
         for number in range(count):

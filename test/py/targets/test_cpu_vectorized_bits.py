@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
+from targets import vectorised
 
 from stablehlo_py import Options, compile
-from stablehlo_py.mlir import ir, new_context
-from stablehlo_py.reference import interpret
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 ELEMENTWISE = """
@@ -58,16 +55,8 @@ def numbers(shape: tuple[int, ...], ty: str) -> np.ndarray:
 
 
 def check(text: str, *arrays: np.ndarray, options: Options, exact: bool = True) -> None:
-    with new_context() as context, ir.Location.unknown(context):
-        wanted = interpret(ir.Module.parse(text), *arrays)[0]
-    compiled = compile(text, cache=False, options=options)
-    if arrays[0].shape[1] * arrays[0].itemsize >= 64:
-        assert re.search(r"; ready\n(.*\n)*.* load <\d+ x ", compiled.as_text("llvm-ir"))
-    found = compiled(*arrays)[0]
-    if exact:
-        np.testing.assert_array_equal(found, wanted)
-    else:
-        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-4)
+    vectors = arrays[0].shape[1] * arrays[0].itemsize >= 64
+    vectorised.check(text, *arrays, options=options, vectors=vectors, tolerance=None if exact else (2e-6, 1e-4))
 
 
 @pytest.mark.parametrize("cpu", CPUS)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from targets import vectorised
 
 from stablehlo_py import Options, compile
-from stablehlo_py.mlir import ir, new_context
-from stablehlo_py.reference import interpret
 from stablehlo_py.targets.cpu.emit import streaming
 from stablehlo_py.targets.machine_code import CodegenOptions
 
@@ -63,16 +62,8 @@ def numbers(*shape: int, ty: str, seed: int = 0, special: bool = True) -> np.nda
 
 
 def check(text: str, *arrays: np.ndarray, options: Options, vectors: bool, exact: bool = True) -> None:
-    with new_context() as context, ir.Location.unknown(context), np.errstate(all="ignore"):
-        wanted = interpret(ir.Module.parse(text), *arrays)
-    compiled = compile(text, cache=False, options=options)
-    if vectors:
-        assert "; ready" in compiled.as_text("llvm-ir")
-    for one, other in zip(compiled(*arrays), wanted, strict=True):
-        if exact:
-            np.testing.assert_array_equal(one, other)
-        else:
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    with np.errstate(all="ignore"):
+        vectorised.check(text, *arrays, options=options, vectors=vectors, tolerance=None if exact else (1e-5, 1e-6))
 
 
 @pytest.mark.parametrize("cpu", CPUS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stablehlo_py.analysis.loops import counter_of
-from stablehlo_py.core.collect import uses
+from stablehlo_py.core.collect import made_by, uses
 from stablehlo_py.core.rewire import remap
 from stablehlo_py.core.types import TensorType, element_type
 from stablehlo_py.dialects import make
@@ -220,6 +220,4 @@ def _inlined(block: ir.Block, arguments: Sequence[ir.Value], values: Mapping[ir.
 
 
 def _is_small_constant(value: ir.Value) -> bool:
-    if isinstance(value.owner, ir.Block) or not is_small(value):
-        return False
-    return value.owner.operation.name == "stablehlo.constant"
+    return is_small(value) and made_by(value, "stablehlo.constant") is not None

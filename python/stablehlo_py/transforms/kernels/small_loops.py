@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from stablehlo_py.analysis.loops import counter_of
 from stablehlo_py.core import registry
-from stablehlo_py.core.collect import uses
+from stablehlo_py.core.collect import made_by, uses
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.stablehlo import DotGeneral, view
 from stablehlo_py.mlir import ir
@@ -104,10 +104,8 @@ def _is_updated_in_place(body: ir.Block, number: int) -> bool:
     """Whether a step reads a carried array at places of it, then changes it at one place, and hands that on."""
     argument, end = body.arguments[number], body.operations[len(body.operations) - 1].operation
     following = end.operands[number]
-    if isinstance(following.owner, ir.Block) or len(list(following.uses)) != 1:
-        return False
-    update = following.owner.operation
-    if update.name != "stablehlo.dynamic_update_slice" or update.operands[0] != argument:
+    update = made_by(following, "stablehlo.dynamic_update_slice")
+    if update is None or update.operands[0] != argument or len(list(following.uses)) != 1:
         return False
     order = {op.results[0]: i for i, op in enumerate(o.operation for o in body.operations) if len(op.results)}
     if following not in order or list(update.operands).count(argument) != 1:
@@ -128,11 +126,11 @@ def _work(block: ir.Block, places: set[ir.Value]) -> Work | None:
     """
     *operations, end = [o.operation for o in block.operations]
     work = _sum(_work_of(op, places) for op in operations)
-    return work if all(is_small(v) or _is_update(v) for v in end.operands) else None
-
-
-def _is_update(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.dynamic_update_slice"
+    return (
+        work
+        if all(is_small(v) or made_by(v, "stablehlo.dynamic_update_slice") is not None for v in end.operands)
+        else None
+    )
 
 
 def _work_of(op: ir.Operation, places: set[ir.Value]) -> Work | None:

@@ -7,14 +7,11 @@ its passes first, by llvmlite, which also stands in where the bindings' library 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from stablehlo_py.targets import code_generator
 from stablehlo_py.targets.cpu.code.kernel_text import READY
 from stablehlo_py.targets.machine_code import CodegenOptions
-
-if TYPE_CHECKING:
-    from stablehlo_py.targets.llvm_passes import Optimizer
 
 # LLVM's level of code generation for each speed: what 2 has more than 1 is a second scheduling, which no core here needs.
 CODE_LEVELS = (0, 1, 1, 3)
@@ -104,10 +101,6 @@ def _take(key: _Key) -> Maker:
     level = CODE_LEVELS[options.speed]
     if is_ready and code_generator.is_here():
         return code_generator.Generator(options.cpu, options.features, level)
-    return _optimizer(options, level, optimise=not is_ready)
-
-
-def _optimizer(options: CodegenOptions, level: int, *, optimise: bool) -> Optimizer:
     from stablehlo_py.targets.llvm_passes import Optimizer  # llvmlite: many programs do without
 
-    return Optimizer(options.cpu, options.features, level, options.speed if optimise else None)
+    return Optimizer(options.cpu, options.features, level, None if is_ready else options.speed)
