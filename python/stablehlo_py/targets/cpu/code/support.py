@@ -1,7 +1,8 @@
 """Functions that LLVM's code calls by name and no library of the process is sure to have: they go with the kernel.
 
 LLVM turns f64 -> f32 -> f16 into one conversion where it proves that nothing changes by it, and calls __truncdfhf2 for it,
-which compiler-rt and newer releases of libgcc define.
+which compiler-rt and newer releases of libgcc define. What is weak stays where nothing calls it yet. Being named in llvm.used
+would do that too, but a target machine takes what stands in memory there later for named as well, and gives it a section.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 # f64 to f32 with the lowest bit set where anything was cut off (round to odd), and that to f16: rounded once in effect,
 # since f32 has two bits more than twice those of f16.
 _TRUNCATE_TO_HALF = """
-define linkonce_odr hidden half @__truncdfhf2(double %x) {
+define weak_odr hidden half @__truncdfhf2(double %x) {
   %near = fptrunc double %x to float
   %back = fpext float %near to double
   %size = call double @llvm.fabs.f64(double %x)
@@ -25,7 +26,6 @@ define linkonce_odr hidden half @__truncdfhf2(double %x) {
   %half = fptrunc float %float to half
   ret half %half
 }
-@llvm.used = appending global [1 x ptr] [ptr @__truncdfhf2], section "llvm.metadata"
 """
 _FABS = "declare double @llvm.fabs.f64(double)\n"
 
