@@ -3,6 +3,7 @@
 
 #include "blocks.h"
 #include "pool.h"
+#include "steps.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,21 +44,7 @@ static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
 static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
 static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
 
-int64_t shlo_runtime_version(void) { return 6; }
-
-/* One launch in parts. */
-typedef struct {
-    shlo_kernel kernel;
-    void *const *slots;
-    int64_t stride, begin, end, parts;
-} split;
-
-static void run_part(const void *job, int64_t part) {
-    const split *whole = job;
-    int64_t steps = whole->end - whole->begin;
-    whole->kernel(whole->slots + part * whole->stride, whole->begin + steps * part / whole->parts,
-                  whole->begin + steps * (part + 1) / whole->parts);
-}
+int64_t shlo_runtime_version(void) { return 7; }
 
 static int64_t now(void) {
     struct timespec time;
@@ -111,9 +98,8 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             break;
         case SHLO_SPLIT: {
             int64_t parts = shlo_pool_awake() + 1 >= code[6] ? code[6] : code[7];
-            split whole = {executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], parts};
-            shlo_pool_run(run_part, &whole, parts);
-            code += 8;
+            shlo_steps_run(executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], parts, code[8]);
+            code += 9;
             break;
         }
         case SHLO_COPY: {

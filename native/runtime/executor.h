@@ -3,9 +3,9 @@
  * Code is a sequence of int64 words. A command is its number, its operands, then the commands inside it:
  *
  *   LAUNCH  kernel slot begin end                         kernels[kernel](slots + slot, begin, end)
- *   SPLIT   kernel slot stride begin end parts asleep     the same, cut into parts that run side by side; part p has its
- *                                                         pointers at slot + p * stride. asleep: into how many parts
- *                                                         where threads would have to be woken for them
+ *   SPLIT   kernel slot stride begin end parts asleep chunk   the same, in parts that run side by side (steps.h); part p
+ *                                                         has its pointers at slot + p * stride. asleep: in how many
+ *                                                         parts where threads would have to be woken for them
  *   COPY    source target bytes source_offset target_offset
  *   FILL    target bytes value
  *   WHILE   predicate C B   C words of condition, B words of body; predicate is one byte, 0 ends the loop

@@ -166,11 +166,8 @@ static void wait_until_done(int64_t parts) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-void shlo_pool_run(shlo_part run, const void *job, int64_t parts) {
-    if (parts < 2 || atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire)) {
-        for (int64_t part = 0; part < parts; ++part) run(job, part);
-        return;
-    }
+int shlo_pool_run(shlo_part run, const void *job, int64_t parts) {
+    if (parts < 2 || atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire)) return 0;
     if (atomic_load_explicit(&pool.workers, memory_order_relaxed) < parts - 1) start_workers(parts - 1);
     atomic_store_explicit(&pool.run, run, memory_order_relaxed);
     atomic_store_explicit(&pool.job, job, memory_order_relaxed);
@@ -184,6 +181,7 @@ void shlo_pool_run(shlo_part run, const void *job, int64_t parts) {
     while (run_one()) continue;
     wait_until_done(parts);
     atomic_flag_clear_explicit(&pool.busy, memory_order_release);
+    return 1;
 }
 
 int64_t shlo_pool_awake(void) {

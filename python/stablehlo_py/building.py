@@ -26,7 +26,7 @@ from stablehlo_py.targets.cpu.features import FEATURES
 from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.transforms.kernels.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, WORK
+from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, GRAIN, WORK
 from stablehlo_py.transforms.kernels.kernel_reuse import reuse_pairs
 from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs
 from stablehlo_py.transforms.kernels.memory_pieces import Piece, piece_of
@@ -208,9 +208,8 @@ def _stored_kernel(store: Cache, key: str) -> tuple[KernelInfo, bytes] | None:
 def _info(function: ir.Operation) -> KernelInfo:
     scratch = tuple(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))
     reuse = tuple(reuse_pairs(function)) if kernel_text.may_share_memory(function) else ()
-    return KernelInfo(
-        scratch, tuple(inplace_pairs(function)), reuse, extent=_number(function, EXTENT), work=_number(function, WORK)
-    )
+    extent, work, grain = (_number(function, name) for name in (EXTENT, WORK, GRAIN))
+    return KernelInfo(scratch, tuple(inplace_pairs(function)), reuse, extent, work, max(1, grain))
 
 
 def _number(function: ir.Operation, name: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stablehlo_py.records import record
-from stablehlo_py.runtime.parts import awake_parts_of, parts_of
+from stablehlo_py.runtime.parts import awake_parts_of, chunk_of, parts_of
 from stablehlo_py.runtime.plan import Plan
 from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, View, While, aligned, walk
 
@@ -118,7 +118,8 @@ class _Flat:
                         code += (LAUNCH, kernel, self.slot(*buffers), begin, end)
                     else:
                         asleep = parts_of(self.program, command, self.threads)
-                        code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts, asleep)
+                        chunk = chunk_of(self.program, command, parts)
+                        code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts, asleep, chunk)
                 case Copy(source, target, count, source_offset, target_offset):
                     code += (COPY, self.slot(source), self.slot(target), count, source_offset, target_offset)
                 case Fill(target, count, value):

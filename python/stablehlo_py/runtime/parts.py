@@ -1,4 +1,4 @@
-"""Launches in parts: how many threads there are, into how many parts a launch is cut, and where."""
+"""Launches in parts: how many threads there are, in how many parts a launch runs, and where it may be cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ VARIABLE = "STABLEHLO_PY_THREADS"
 MOST_PARTS = 256  # SHLO_MOST_PARTS of native/runtime/pool.h
 WORK_PER_PART = 400_000  # operations: 10 to 100 us. A worker that sleeps needs 20 to come
 AWAKE_WORK_PER_PART = 40_000  # some microseconds; a worker that spins needs less than 1
+WORK_PER_CHUNK = 10_000  # a microsecond or two; to take a chunk costs some nanoseconds
+CHUNKS_PER_PART = 16  # parts end at times that differ by no more than one of them
 
 
 def thread_count(asked: int | None = None) -> int:
@@ -49,8 +51,15 @@ def _parts(program: Program, launch: Launch, threads: int, least: int) -> int:
     return max(1, min(threads, launch.end - launch.begin, program.kernels[launch.kernel].work // least))
 
 
+def chunk_of(program: Program, launch: Launch, parts: int) -> int:
+    """How many steps are taken at once at least where parts take from each other's shares, so that it pays."""
+    kernel, steps = program.kernels[launch.kernel], launch.end - launch.begin
+    least = max(kernel.grain, -(-WORK_PER_CHUNK * steps // max(kernel.work, 1)), -(-steps // (CHUNKS_PER_PART * parts)))
+    return max(1, min(least, -(-steps // parts)))
+
+
 def cuts(begin: int, end: int, parts: int) -> Iterator[tuple[int, int]]:
-    """begin..end as contiguous pieces of nearly one size, those that native/runtime/executor.c makes."""
+    """begin..end as contiguous pieces of nearly one size."""
     steps = end - begin
     for part in range(parts):
         yield begin + steps * part // parts, begin + steps * (part + 1) // parts

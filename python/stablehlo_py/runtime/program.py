@@ -18,7 +18,7 @@ from stablehlo_py.records import astuple, record
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 DEEPEST = 200  # levels of While and Case; more is refused, as both executors recurse
-MAGIC, VERSION = b"SHLOPROG", 4
+MAGIC, VERSION = b"SHLOPROG", 5
 
 Kind = Literal["argument", "constant", "temporary", "result", "view"]
 KINDS = ("argument", "constant", "temporary", "result", "view")
@@ -77,8 +77,8 @@ class Kernel:
 
     Its buffers are `inputs` that it reads, then `outputs` that it writes, then `scratch` whose bytes mean nothing
     before and after. A kernel that updates in place has one buffer among its inputs and again among its outputs.
-    work: what a launch costs, in elementary operations; a kernel that has any may be run in parts, each over a piece
-    of begin..end and with scratch of its own. 0: never in parts.
+    work: what a launch costs, in elementary operations; a kernel that has any may be run in parts, each over pieces
+    of begin..end and with scratch of its own. 0: never in parts. grain: steps of which a piece should have no fewer.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Kernel:
     outputs: int
     scratch: int = 0
     work: int = 0
+    grain: int = 1
 
 
 @record
@@ -269,7 +270,7 @@ class Program:
             "version": VERSION,
             "buffers": [[b.bytes, b.kind, b.index, b.alignment] for b in self.buffers],
             "commands": _commands_to(self.commands),
-            "kernels": [[k.name, k.inputs, k.outputs, k.scratch, k.work] for k in self.kernels],
+            "kernels": [[k.name, k.inputs, k.outputs, k.scratch, k.work, k.grain] for k in self.kernels],
             "constants": [_size(constant) for constant in self.constants],
             "arguments": [[list(a.shape), a.dtype] for a in self.arguments],
             "results": [[list(r.shape), r.dtype] for r in self.results],

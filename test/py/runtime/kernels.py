@@ -13,6 +13,7 @@ KERNELS = {
     "add_i32": Kernel("add_i32", 2, 1),  # out[i] = a[i] + b[i] over begin..end
     "add_by_scratch": Kernel("add_by_scratch", 2, 1, 1),  # the same, each sum through the first bytes of scratch
     "third_f32": Kernel("third_f32", 1, 1),  # out[i] = a[i] / 3 over begin..end
+    "held_up": Kernel("held_up", 1, 1),  # out[i] = 1 over begin..end, step 0 once steps 4..7 are done, or never are
     "tick": Kernel("tick", 1, 2),  # in place: predicate = counter != 0, counter -= 1 (counter, counter, predicate)
     "pick": Kernel("pick", 1, 1),  # out i32 = (first byte of a & 3) - 1, so sometimes out of range
     "mix": Kernel(
@@ -98,6 +99,40 @@ body:
 exit:
   ret void
 }
+
+define void @held_up(ptr %buffers, i64 %begin, i64 %end) {
+entry:
+  %po = getelementptr ptr, ptr %buffers, i64 1
+  %o = load ptr, ptr %po
+  br label %head
+head:
+  %i = phi i64 [ %begin, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %step, label %exit
+step:
+  %first = icmp eq i64 %i, 0
+  br i1 %first, label %wait, label %body
+wait:
+  %n = phi i64 [ 0, %step ], [ %m, %again ]
+  %others = getelementptr i32, ptr %o, i64 4
+  %all = load volatile <4 x i32>, ptr %others, align 4
+  %done = call i32 @llvm.vector.reduce.and.v4i32(<4 x i32> %all)
+  %go = icmp eq i32 %done, 1
+  br i1 %go, label %body, label %again
+again:
+  %m = add i64 %n, 1
+  %patient = icmp ult i64 %m, 4000000000
+  br i1 %patient, label %wait, label %exit
+body:
+  %oi = getelementptr i32, ptr %o, i64 %i
+  store volatile i32 1, ptr %oi
+  %next = add i64 %i, 1
+  br label %head
+exit:
+  ret void
+}
+
+declare i32 @llvm.vector.reduce.and.v4i32(<4 x i32>)
 
 define void @tick(ptr %buffers, i64 %begin, i64 %end) {
   %pp = getelementptr ptr, ptr %buffers, i64 2

@@ -19,8 +19,10 @@ from stablehlo_py.runtime.flatten import SPLIT, flatten
 from stablehlo_py.runtime.parts import (
     AWAKE_WORK_PER_PART,
     MOST_PARTS,
+    WORK_PER_CHUNK,
     WORK_PER_PART,
     awake_parts_of,
+    chunk_of,
     cuts,
     parts_of,
     thread_count,
@@ -34,7 +36,7 @@ needs_native = pytest.mark.skipif(load_native() is None, reason="the native runt
 KINDS = [pytest.param("native", marks=needs_native), "python"]
 
 
-def adding(steps: int, kernel: str = "add_i32", work: int = 1 << 40, launches: int = 1) -> Program:
+def adding(steps: int, kernel: str = "add_i32", work: int = 1 << 40, launches: int = 1, grain: int = 1) -> Program:
     """result = a + launches * b in launches that can be cut."""
     size, plain = 4 * steps, KERNELS[kernel]
     buffers = [Buffer(0, size, "argument", 0), Buffer(1, size, "argument", 1), Buffer(2, size, "result")]
@@ -42,7 +44,7 @@ def adding(steps: int, kernel: str = "add_i32", work: int = 1 << 40, launches: i
     scratch = tuple(range(3, 3 + plain.scratch))
     commands = [Launch(0, (0 if i == 0 else 2, 1, 2, *scratch), 0, steps) for i in range(launches)]
     types = ArrayType((steps,), "int32")
-    kernels = (dataclasses.replace(plain, work=work),)
+    kernels = (dataclasses.replace(plain, work=work, grain=grain),)
     return Program(tuple(buffers), tuple(commands), kernels, arguments=(types, types), results=(types,))
 
 
@@ -59,11 +61,11 @@ def run(running, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("kernel", ["add_i32", "add_by_scratch"])
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, MOST_PARTS])
-@pytest.mark.parametrize("steps", [1, 2, 5, 1000])
-def test_every_step_is_done_whatever_the_parts(kind, kernel, threads, steps):
+@pytest.mark.parametrize(("steps", "grain"), [(1, 1), (2, 1), (5, 1), (1000, 1), (1000, 7), (100_000, 1)])
+def test_every_step_is_done_once_whatever_the_parts(kind, kernel, threads, steps, grain):
     a, b = np.arange(steps, dtype=np.int32), np.arange(steps, dtype=np.int32)[::-1] * 1000
     b = np.ascontiguousarray(b)
-    running = made(adding(steps, kernel, launches=3), kind, threads)
+    running = made(adding(steps, kernel, launches=3, grain=grain), kind, threads)
     for _ in range(3):
         np.testing.assert_array_equal(run(running, a, b), a + 3 * b)
 
@@ -76,6 +78,21 @@ def test_parts_have_scratch_of_their_own(threads):
     running = made(adding(len(a), "add_by_scratch"), "native", threads)
     for _ in range(10):
         np.testing.assert_array_equal(run(running, a, b), a + b)
+
+
+@needs_native
+def test_who_has_nothing_left_takes_from_others():
+    """The first step waits for the last half of its own share, so it ends only if somebody else does that."""
+    steps = 16
+    types = ArrayType((steps,), "int32")
+    buffers = (Buffer(0, 4 * steps, "argument", 0), Buffer(1, 4 * steps, "result", 0))
+    kernel = dataclasses.replace(KERNELS["held_up"], work=1 << 40)
+    program = Program(buffers, (Launch(0, (0, 1), 0, steps),), (kernel,), arguments=(types,), results=(types,))
+    running = make_executor(program, addresses("held_up"), threads=2)
+    for _ in range(20):
+        result = np.zeros(steps, np.int32)
+        running.run([np.zeros(steps, np.int32)], [result])
+        np.testing.assert_array_equal(result, 1)
 
 
 def test_pieces_cover_the_range_once():
@@ -105,7 +122,7 @@ def test_small_work_stays_in_one_part(work, steps, threads, parts, awake):
     flat = flatten(program, plan_memory(program), threads)
     assert (flat.code[0] == SPLIT) == (awake > 1)
     if awake > 1:
-        assert list(flat.code[-2:]) == [awake, parts]
+        assert list(flat.code[-3:-1]) == [awake, parts]
 
 
 @needs_native
@@ -129,6 +146,22 @@ def test_a_kernel_without_range_is_not_cut():
     program = adding(4)
     whole = dataclasses.replace(program, commands=(Launch(0, (0, 1, 2)),))
     assert parts_of(whole, whole.commands[0], 8) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "steps", "grain", "parts", "chunk"),
+    [
+        (1 << 40, 3200, 1, 2, 100),  # by the parts
+        (1 << 40, 7, 1, 2, 1),
+        (100 * WORK_PER_CHUNK, 1000, 1, 8, 10),  # by the work
+        (1 << 40, 1000, 300, 2, 300),  # by the grain
+        (1 << 40, 1000, 600, 2, 500),  # each part has one
+        (1 << 40, 1000, 1 << 40, 3, 334),
+    ],
+)
+def test_chunks_are_worth_taking(work, steps, grain, parts, chunk):
+    program = adding(steps, work=work, grain=grain)
+    assert chunk_of(program, program.commands[0], parts) == chunk
 
 
 def test_scratch_of_parts_stands_behind_the_plan():

@@ -51,7 +51,7 @@ class KernelInfo:
 
     scratch: bytes of its scratch buffers. in_place: (operand, result) where a result updates an operand. reuse: numbers of
     buffers, inputs and outputs counted together, where one that is written may be one that is read. extent: steps of
-    its outermost loop when it can be split, else 0. work: ops that it runs, roughly.
+    its outermost loop when it can be split, else 0. work: ops that it runs, roughly. grain: steps of a piece, at least.
     """
 
     scratch: tuple[int, ...] = ()
@@ -59,6 +59,7 @@ class KernelInfo:
     reuse: tuple[tuple[int, int], ...] = ()
     extent: int = 0
     work: int = 0
+    grain: int = 1
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -376,7 +377,7 @@ class _Builder:
         kernel = self.numbers.get(symbol)
         if kernel is None:
             kernel = self.numbers[symbol] = len(self.kernels)
-            self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch), info.work))
+            self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch), info.work, info.grain))
         scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), 0, info.extent))
 
     def host(self, op: ir.Operation, scope: _Scope) -> None:

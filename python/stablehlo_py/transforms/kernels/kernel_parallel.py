@@ -19,6 +19,8 @@ from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 EXTENT = "kernel.extent"  # how many steps the outermost loops of a splittable kernel have
 COLUMNS = "kernel.columns"  # the independent steps are those of the innermost loops
 WORK = "kernel.work"  # innermost loop steps of the whole kernel, roughly: what decides whether splitting pays
+GRAIN = "kernel.grain"  # steps of which a piece should have no fewer, if that is more than one
+GRAIN_COLUMNS = 2048  # of rows that are read in pieces: shorter ones, 8 KiB of f32, come from memory more slowly
 RANGE = "kernel.range"  # marks a kernel whose last two arguments are begin and end already
 SETUP = (
     "arith.",
@@ -50,10 +52,10 @@ class KernelParallel(Pass):
         return ("arith.",) if changed else False
 
 
-def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: int, work: int) -> None:
+def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: int, work: int, grain: int = 1) -> None:
     """Let a kernel that was written for the steps begin .. end take them as its last two arguments.
 
-    begin, end: constants that stand for them so far; work: instructions of all steps, roughly.
+    begin, end: constants that stand for them so far; work: instructions of all steps, roughly; grain: steps of a piece.
     """
     block = function.regions[0].blocks[0]
     for constant in (begin, end):
@@ -62,7 +64,7 @@ def give_range(function: ir.Operation, begin: ir.Value, end: ir.Value, extent: i
         constant.owner.operation.erase()
     set_inputs(function)
     function.attributes[RANGE] = ir.UnitAttr.get()
-    function.attributes[EXTENT], function.attributes[WORK] = i64(extent), i64(work)
+    function.attributes[EXTENT], function.attributes[WORK], function.attributes[GRAIN] = map(i64, (extent, work, grain))
 
 
 def set_inputs(function: ir.Operation) -> None:
@@ -88,6 +90,7 @@ def split(function: ir.Operation) -> bool:
     if COLUMNS in function.attributes:
         del function.attributes[COLUMNS]
         loops = [_innermost(loop) for loop in loops]
+        function.attributes[GRAIN] = i64(GRAIN_COLUMNS)
     steps = {_trip_count(loop) for loop in loops}
     marked = EXTENT in function.attributes or all(PARALLEL_LOOP in loop.attributes for loop in loops)
     if not marked or len(steps) != 1 or None in steps:

@@ -32,7 +32,7 @@ from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels.kernel_parallel import SETUP, give_range
+from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, SETUP, give_range
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
@@ -90,7 +90,7 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
             begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
             product.emit(begin, end)
             if alone and product.extent > 1:
-                give_range(function, begin, end, product.extent, product.work)
+                give_range(function, begin, end, product.extent, product.work, product.grain)
     if epilogue is not None:
         epilogue.remove()
     for op in (generic, fill):
@@ -191,6 +191,13 @@ class Product:
     def work(self) -> int:
         """Instructions, roughly."""
         return 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
+
+    @property
+    def grain(self) -> int:
+        """Steps for which packing what all steps of one batch element read is little."""
+        if skinny.suits(self):
+            return -(-GRAIN_COLUMNS // skinny.tile_columns(self))
+        return self.steps_of_one
 
     # --- the loops over chunks and blocks
 

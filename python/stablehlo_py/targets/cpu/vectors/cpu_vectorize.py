@@ -44,7 +44,7 @@ from stablehlo_py.targets.cpu.vectors.vector_plan import (
     written_past_caches,
 )
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, RANGE, constant, i64, set_inputs
+from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, GRAIN, RANGE, constant, i64, set_inputs
 
 # beside the ops of the loops, on lanes
 MADE = ("arith.", "builtin.unrealized_conversion_cast", "complex.", "llvm.", "memref.", "scf.", "vector.")
@@ -170,6 +170,8 @@ def _cut_at_blocks(function: ir.Operation, loops: Sequence[Innermost]) -> dict[i
         loop.op.operands[0], loop.op.operands[1] = low, high
     if is_cut:
         function.attributes[EXTENT] = i64(-(-extent // together))
+        if GRAIN in function.attributes:
+            function.attributes[GRAIN] = i64(-(-ir.IntegerAttr(function.attributes[GRAIN]).value // together))
         return {loop.variable: extent for loop in bounded}
     for _ in bounds:
         block.erase_argument(len(block.arguments) - 1)
