@@ -246,6 +246,13 @@ class Convolution(Op):
     def batch_group_count(self) -> int:
         return self.integer("batch_group_count", 1)
 
+    @property
+    def wants_precision(self) -> bool:
+        """Whether either operand asks for precision HIGHEST: sums of products as they are written."""
+        if not self.has("precision_config"):
+            return False
+        return any("HIGHEST" in str(side) for side in ir.ArrayAttr(self.operation.attributes["precision_config"]))
+
 
 @record
 class GatherDims:

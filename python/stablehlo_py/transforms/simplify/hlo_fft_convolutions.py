@@ -92,7 +92,7 @@ def plan_of(op: Convolution) -> _Plan | None:
         return None
     if any(not isinstance(v.type, ir.RankedTensorType) or not v.type.has_static_shape for v in op.operation.operands):
         return None
-    if _wants_precision(op) or op.batch_group_count != 1 or types[1].shape[dims.kernel_input_feature] != 1:
+    if op.wants_precision or op.batch_group_count != 1 or types[1].shape[dims.kernel_input_feature] != 1:
         return None
     windows = []
     for n in range(rank):
@@ -102,12 +102,6 @@ def plan_of(op: Convolution) -> _Plan | None:
         windows.append(Window.of(image, taps, places, op.window_strides[n], op.padding[n][0]))
     plan = _Plan(op, tuple(windows))
     return plan if math.prod(types[1].shape[d] for d in dims.kernel_spatial) >= FEWEST_TAPS and plan.pays else None
-
-
-def _wants_precision(op: Convolution) -> bool:
-    if not op.has("precision_config"):
-        return False
-    return any("HIGHEST" in str(side) for side in ir.ArrayAttr(op.operation.attributes["precision_config"]))
 
 
 def _checked(op: Convolution, fast: ir.Value) -> ir.Value:

@@ -95,10 +95,10 @@ def rows_to_lanes(form: Form, rows: list[ir.Value]) -> ir.Value:
     if form.group == 1:
         return widened(form, rows[0])
     if form.element == "bf16":
-        return _lanes(form, _interleaved(rows[1], rows[0]))
+        return _lanes(form, interleaved(rows[1], rows[0]))
     if form.group == 2:
-        return _lanes(form, _interleaved(*[_sixteen_bits(form, row) for row in rows]))
-    return _lanes(form, _interleaved(_interleaved(rows[0], rows[2]), _interleaved(rows[1], rows[3])))
+        return _lanes(form, interleaved(*[sixteen_bits(form, row) for row in rows]))
+    return _lanes(form, interleaved(interleaved(rows[0], rows[2]), interleaved(rows[1], rows[3])))
 
 
 def run_to_lanes(form: Form, run: ir.Value) -> ir.Value:
@@ -106,7 +106,7 @@ def run_to_lanes(form: Form, run: ir.Value) -> ir.Value:
     if form.group == 1:
         return widened(form, run)
     if form.group == 2 and form.element != "bf16":
-        run = _sixteen_bits(form, run)
+        run = sixteen_bits(form, run)
     lanes = _lanes(form, run)
     if form.element != "bf16":
         return lanes
@@ -114,7 +114,7 @@ def run_to_lanes(form: Form, run: ir.Value) -> ir.Value:
     return arith.ori(arith.shli(lanes, sixteen), arith.shrui(lanes, sixteen))
 
 
-def _sixteen_bits(form: Form, elements: ir.Value) -> ir.Value:
+def sixteen_bits(form: Form, elements: ir.Value) -> ir.Value:
     widen = arith.extsi if form.element == "i8" else arith.extui
     return widen(_vector(_integer(16), ir.VectorType(elements.type).shape[0]), elements)
 
@@ -233,7 +233,7 @@ def _lanes(form: Form, elements: ir.Value) -> ir.Value:
     return vector.bitcast(_vector(_integer(32), form.lanes), elements)
 
 
-def _interleaved(first: ir.Value, second: ir.Value) -> ir.Value:
+def interleaved(first: ir.Value, second: ir.Value) -> ir.Value:
     """first[0], second[0], first[1], ..."""
     count = ir.VectorType(first.type).shape[0]
     return vector.shuffle(first, second, [i // 2 + (count if i % 2 else 0) for i in range(2 * count)])

@@ -101,10 +101,11 @@ class Split:
 
 @record
 class Plan:
-    """A tile, and the steps that it is used in."""
+    """A tile, and the steps that it is used in. cycles: of one core, about, for all of them."""
 
     tile: Tile
     split: Split
+    cycles: float = 0.0
 
 
 def plan_of(
@@ -140,7 +141,8 @@ def plan_of(
         for tile in tiles[:TILES_TRIED]
         for parts in {min(parts, tile.panels if tile.lane.w else 1): None for parts in LANE_PARTS}
     ]
-    return min(plans, key=lambda plan: _cycles(geometry, loops, plan, cpu, element_bytes, padded=padded), default=None)
+    costed = [replace(plan, cycles=_cycles(geometry, loops, plan, cpu, element_bytes, padded=padded)) for plan in plans]
+    return min(costed, key=lambda plan: plan.cycles, default=None)
 
 
 def parallel_loops(geometry: Geometry) -> list[Loop]:

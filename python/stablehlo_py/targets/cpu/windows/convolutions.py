@@ -117,6 +117,7 @@ class Geometry:
     """One convolution: the loops that are not spatial (b, g, f, i) and the axes. first_tap: where tap 0 is in the kernel.
 
     image, kernel: the numbers of the kernel's arguments. elements: the types of image, kernel and result, by commas.
+    is_exact: the program asks for the precision of plain sums.
     """
 
     loops: dict[str, Loop]
@@ -125,6 +126,7 @@ class Geometry:
     image: int = 0
     kernel: int = 1
     elements: str = ""
+    is_exact: bool = False
 
     @staticmethod
     def of(op: Convolution) -> Geometry:
@@ -149,7 +151,7 @@ class Geometry:
             first += (taps - 1) * ws[k] if reverse else 0
             window = op.window_strides[n], op.rhs_dilation[n], op.lhs_dilation[n], op.padding[n][0]
             axes.append(Axis(x_shape[d], taps, o_shape[r], xs[d], -ws[k] if reverse else ws[k], os[r], *window))
-        return Geometry({loop.name: loop for loop in loops}, tuple(axes), first)
+        return Geometry({loop.name: loop for loop in loops}, tuple(axes), first, is_exact=op.wants_precision)
 
     def in_groups(self, group: int) -> Geometry | None:
         """The same with `group` neighbouring input features as one element of the image; None if they are apart.
@@ -177,7 +179,7 @@ class Geometry:
         return math.prod(a.taps for a in self.axes) * self.loops["i"].extent
 
     def to_attribute(self) -> ir.Attribute:
-        numbers = [self.image, self.kernel, self.first_tap]
+        numbers = [self.image, self.kernel, self.first_tap, int(self.is_exact)]
         for loop in self.loops.values():
             numbers += [loop.extent, loop.x, loop.w, loop.o]
         for a in self.axes:
@@ -187,11 +189,11 @@ class Geometry:
     @staticmethod
     def from_attribute(attribute: ir.Attribute) -> Geometry:
         numbers, names = ir.ArrayAttr(attribute)
-        image, kernel, first, *rest = list(ir.DenseI64ArrayAttr(numbers))
+        image, kernel, first, is_exact, *rest = list(ir.DenseI64ArrayAttr(numbers))
         loops = {name: Loop(name, *rest[4 * n : 4 * n + 4]) for n, name in enumerate("bgfi")}
         places = rest[16:]
         axes = tuple(Axis(*places[n : n + 10]) for n in range(0, len(places), 10))
-        return Geometry(loops, axes, first, image, kernel, ir.StringAttr(names).value)
+        return Geometry(loops, axes, first, image, kernel, ir.StringAttr(names).value, bool(is_exact))
 
 
 @lower("stablehlo.convolution", target="cpu")

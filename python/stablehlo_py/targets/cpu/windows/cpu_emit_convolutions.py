@@ -26,6 +26,7 @@ from stablehlo_py.targets.cpu.emit.register_transpose import fence
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, Form, form_of, multiply_add, widened
+from stablehlo_py.targets.cpu.windows import winograd, winograd_emitter
 from stablehlo_py.targets.cpu.windows.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.windows.convolution_panels import KernelPanels
 from stablehlo_py.targets.cpu.windows.convolution_plan import (
@@ -80,7 +81,8 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     plan = plan_of(
         geometry, cpu, form.bytes, padded=padded, converted=converted, lanes_of="f" if form.group > 1 else ""
     )
-    if plan is None:
+    filtered = winograd.plan_of(geometry, form, cpu, plan.cycles if plan is not None else math.inf)
+    if plan is None and filtered is None:
         return
     block = function.regions[0].blocks[0]
     for operation in reversed(list(block.operations)):
@@ -89,7 +91,10 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         nest.flatten_arguments(function)
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
-        _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
+        if filtered is not None:
+            winograd_emitter.emit(filtered, form, (x, w, out), function)
+        elif plan is not None:
+            _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
         func.return_([])
     function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
 

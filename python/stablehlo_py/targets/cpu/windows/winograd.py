@@ -1,0 +1,241 @@
+"""Convolutions by windows of three, stride 1, with fewer products: Winograd's minimal filtering F(2, 3).
+
+Two neighbouring results of a window of three read four elements d and would take six products; these are four:
+
+    m0 = (d0 - d2) g0                   y0 = m0 + m1 + m2
+    m1 = (d1 + d2) (g0 + g1 + g2) / 2   y1 = m1 - m2 - m3
+    m2 = (d2 - d1) (g0 - g1 + g2) / 2
+    m3 = (d1 - d3) g2
+
+Along two axes at once 16 products stand for 36, and since the transforms are linear, the sums over the input features are
+matrix products of what is transformed. S. Winograd, Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray,
+Fast Algorithms for Convolutional Neural Networks (2016). The weights are transformed without the halves, and the result is
+scaled once for all: so integers stay integers, and a subnormal weight loses nothing.
+
+A result is finite only if all that it read and every step was: y reads a sum of each of the products that its elements are
+in. So where a part of the result is not finite throughout, that part is computed again as plain sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import record, replace
+from stablehlo_py.targets.cpu.products.product_forms import Form
+from stablehlo_py.targets.cpu.windows.convolution_plan import LATENCY, LINE, Split
+from stablehlo_py.targets.cpu.windows.convolutions import Geometry
+
+TAPS, RESULTS, READ = 3, 2, 4  # of one filter: weights, results, elements of the image
+LEAST_WORK = 1 << 20  # multiplications
+GAIN = {
+    True: 1.3,
+    False: 1.1,
+}  # times less than plain sums take, for floats, whose error it must be worth, and integers
+# Cycles for each vector that is transformed along two axes, with its loads and stores (measured on Zen 3).
+IMAGE, KERNEL, RESULT = 40, 60, 30
+TILE = 20  # cycles of a tile of sums beside its products
+COPIED = 2  # of a weight that is moved by itself
+FAR = 12  # bytes a cycle from the last cache
+LARGEST = {"i8": 128, "ui8": 255}  # magnitudes
+Place = tuple[int, ...]
+
+
+@record
+class Winograd:
+    """What one step does: `images` of the batch, `rows` tiles along the first axis, all along the others.
+
+    filtered: which axes are transformed; tiles: of each axis, how many there are in all steps, of RESULTS places, or of one
+    where it is not; tall, vectors: rows and vectors of sums in registers; cycles: of one core, for everything.
+    """
+
+    geometry: Geometry
+    filtered: tuple[int, ...]
+    tiles: tuple[int, ...]
+    images: int
+    rows: int
+    tall: int
+    vectors: int
+    lanes: int
+    cycles: float = 0.0
+
+    @property
+    def matrices(self) -> int:
+        """Products that stand for those of one window."""
+        return READ ** len(self.filtered)
+
+    @property
+    def depth(self) -> int:
+        return self.geometry.loops["i"].extent
+
+    @property
+    def features(self) -> int:
+        return self.geometry.loops["f"].extent
+
+    @property
+    def width(self) -> int:
+        """Features of a panel."""
+        return self.vectors * self.lanes
+
+    @property
+    def panels(self) -> int:
+        return -(-self.features // self.width)
+
+    @property
+    def tiles_of_step(self) -> int:
+        return self.images * self.rows * math.prod(self.tiles[1:])
+
+    @property
+    def split(self) -> Split:
+        """The steps; sizes of the first axis in places of the result."""
+        counts = {"b": self.geometry.loops["b"].extent // self.images, "g": 1, "lanes": 1}
+        counts["o0"] = self.tiles[0] // self.rows
+        return Split(counts, {"b": self.images, "g": 1, "o0": self.rows * self.steps[0], "lanes": 1})
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Elements of the image along each axis that a tile reads."""
+        return tuple(READ if n in self.filtered else 1 for n in range(len(self.tiles)))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Places of the result from one tile to the next, along each axis."""
+        return tuple(RESULTS if n in self.filtered else 1 for n in range(len(self.tiles)))
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """From where one tile begins in the image to where the next does, along each axis."""
+        return tuple(RESULTS if n in self.filtered else a.step for n, a in enumerate(self.geometry.axes))
+
+    def plane(self, size: int, element_bytes: int) -> int:
+        """Elements from one matrix to the next: an odd number of lines, so that they do not share places in a cache."""
+        lines = -(-size * element_bytes // LINE)
+        return (lines | 1) * LINE // element_bytes
+
+
+def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd | None:
+    """The best steps; None where this does not hold or does not pay. plain: cycles of the convolution as plain sums."""
+    loops, axes = geometry.loops, geometry.axes
+    filtered = tuple(n for n, axis in enumerate(axes) if axis.taps == TAPS and axis.step == 1)
+    others = [axis for n, axis in enumerate(axes) if n not in filtered]
+    if not filtered or geometry.products < LEAST_WORK or geometry.is_exact or loops["g"].extent > 1:
+        return None
+    if any(axis.taps > 1 for axis in others) or any(
+        axis.spread > 1 or axis.stuffing > 1 or axis.phases for axis in axes
+    ):
+        return None
+    if (loops["i"].x, loops["f"].o) != (1, 1) or not _fits(geometry, form, filtered):
+        return None
+    lanes = cpu.lanes(form.bytes)
+    if min(loops["i"].extent, loops["f"].extent) < lanes:
+        return None
+    tiles = tuple(-(-axis.places // RESULTS) if n in filtered else axis.places for n, axis in enumerate(axes))
+    vectors = min(2, loops["f"].extent // lanes)
+    most = (cpu.registers - 1) // vectors - 1
+    found = []
+    for images, rows in _steps(loops["b"].extent, tiles[0]):
+        count = images * rows * math.prod(tiles[1:])
+        tall = -(-count // -(-count // most))
+        whole = (-(-tiles[0] // rows) * rows, *tiles[1:])
+        found.append(_costed(Winograd(geometry, filtered, whole, images, rows, tall, vectors, lanes), form, cpu))
+    best = min(found, key=lambda plan: plan.cycles)
+    return best if best.cycles * GAIN[form.group == 1] < plain else None
+
+
+def _fits(geometry: Geometry, form: Form, filtered: Sequence[int]) -> bool:
+    """Whether everything stays within the integers that hold it: the transforms in 16 bits, the scaled result in 32."""
+    if form.group == 1:
+        return form.element not in LARGEST
+    largest, axes = LARGEST.get(form.element, 0), len(filtered)
+    depth = geometry.loops["i"].extent * form.group
+    scaled = (RESULTS * TAPS) ** axes * depth * largest**2
+    return form.group == 2 and 0 < TAPS**axes * largest < 1 << 15 and scaled < 1 << 31
+
+
+def _steps(batch: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Images and rows of tiles in a step, all steps alike; the last rows may lie beyond the result."""
+    yield from ((1, part) for part in sorted({-(-rows // count) for count in range(1, rows + 1)}))
+    yield from ((part, rows) for part in range(2, batch + 1) if batch % part == 0)
+
+
+def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
+    """The plan with its cycles, counted as those of plain sums are."""
+    split, count, depth = plan.split, plan.tiles_of_step, plan.depth
+    bytes_ = form.bytes
+    sums, loads = plan.tall * plan.vectors, plan.tall + plan.vectors
+    products = plan.matrices * plan.panels * -(-count // plan.tall) * (depth * max(sums, loads, LATENCY) / 2 + TILE)
+    columns = plan.panels * plan.width
+    share = plan.matrices / READ**2
+    transforms = count * share * (depth * IMAGE + columns * RESULT) / plan.lanes
+    kernel = plan.matrices * depth * columns * bytes_
+    between = plan.matrices * count * (depth + columns) * bytes_
+    far = sum(moved / FAR for moved, size in ((kernel, kernel), (2 * between, between)) if size > cpu.l2 // 2)
+    weights = depth * columns / plan.lanes * KERNEL * share
+    if plan.geometry.loops["f"].w != 1:
+        weights += depth * form.group * plan.features * math.prod(axis.taps for axis in plan.geometry.axes) * COPIED
+    # each part of the loop, and there may be as many as steps, transforms the weights for itself
+    total = split.steps * split.imbalance * (products + transforms + far) + min(split.steps, 8) * weights
+    return replace(plan, cycles=total)
+
+
+# --- the transforms -------------------------------------------------------------------------------------------------------
+
+
+def of_image(values: dict[Place, ir.Value], axes: Sequence[int]) -> dict[Place, ir.Value]:
+    """Elements by their places in a tile's part of the image, as what is multiplied."""
+
+    def line(d: list[ir.Value]) -> list[ir.Value]:
+        return [_minus(d[0], d[2]), _plus(d[1], d[2]), _minus(d[2], d[1]), _minus(d[1], d[3])]
+
+    return _along(values, axes, line)
+
+
+def of_kernel(values: dict[Place, ir.Value], axes: Sequence[int]) -> dict[Place, ir.Value]:
+    """Weights by their taps as what is multiplied, twice as large for each axis."""
+
+    def line(g: list[ir.Value]) -> list[ir.Value]:
+        outer = _plus(g[0], g[2])
+        return [_plus(g[0], g[0]), _plus(outer, g[1]), _minus(outer, g[1]), _plus(g[2], g[2])]
+
+    return _along(values, axes, line)
+
+
+def of_products(values: dict[Place, ir.Value], axes: Sequence[int]) -> dict[Place, ir.Value]:
+    """Sums of products as results by their places in a tile."""
+
+    def line(m: list[ir.Value]) -> list[ir.Value]:
+        return [_plus(_plus(m[0], m[1]), m[2]), _minus(_minus(m[1], m[2]), m[3])]
+
+    return _along(values, axes, line)
+
+
+def _along(
+    values: dict[Place, ir.Value], axes: Sequence[int], line: Callable[[list[ir.Value]], list[ir.Value]]
+) -> dict[Place, ir.Value]:
+    """The same transform of every line along each of the axes."""
+    for axis in axes:
+        done: dict[Place, ir.Value] = {}
+        for place in [place for place in values if place[axis] == 0]:
+            along = [_at(place, axis, n) for n in range(READ)]
+            for n, value in enumerate(line([values[at] for at in along if at in values])):
+                done[_at(place, axis, n)] = value
+        values = done
+    return values
+
+
+def _at(place: Place, axis: int, number: int) -> Place:
+    return (*place[:axis], number, *place[axis + 1 :])
+
+
+def _plus(a: ir.Value, b: ir.Value) -> ir.Value:
+    return (arith.addf if _is_float(a) else arith.addi)(a, b)
+
+
+def _minus(a: ir.Value, b: ir.Value) -> ir.Value:
+    return (arith.subf if _is_float(a) else arith.subi)(a, b)
+
+
+def _is_float(value: ir.Value) -> bool:
+    return isinstance(ir.VectorType(value.type).element_type, ir.FloatType)

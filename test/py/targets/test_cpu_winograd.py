@@ -1,0 +1,251 @@
+"""Convolutions by Winograd's filters against sums in f64, or exact ones of integers, and what falls back to plain sums."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+from ops.agree import numbers
+
+import stablehlo_py
+from stablehlo_py.compiler import Options
+from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.windows import winograd, winograd_emitter
+from stablehlo_py.targets.machine_code import CodegenOptions
+
+pytestmark = pytest.mark.skipif("+avx2" not in host()[1], reason="code for AVX2")
+ORDERS = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
+BOUND = {"float32": 2e-7, "float64": 4e-16, "bfloat16": 2e-7, "float16": 2e-7}  # of norms; see docs/numerics.md
+
+# name: image, kernel, arguments of conv_general_dilated
+CASES = {
+    "whole tiles": ((1, 32, 28, 64), (3, 3, 64, 32), {}),
+    "half a tile left": ((2, 13, 15, 24), (3, 3, 24, 40), {}),
+    "features no multiple of a vector": ((2, 14, 13, 27), (3, 3, 27, 37), {}),
+    "no zeros around": ((3, 16, 17, 32), (3, 3, 32, 32), {"padding": "VALID"}),
+    "zeros beyond the window": ((1, 19, 18, 32), (3, 3, 32, 32), {"padding": [(5, 0), (2, 4)]}),
+    "less than the image": ((1, 30, 28, 32), (3, 3, 32, 32), {"padding": [(-3, 1), (0, -4)]}),
+    "narrower than a tile's part": ((64, 2, 3, 64), (3, 3, 64, 64), {}),
+    "one axis of two": ((1, 24, 20, 64), (3, 1, 64, 64), {}),
+    "one axis, with strides along the other": ((1, 24, 41, 64), (3, 1, 64, 64), {"window_strides": (1, 2)}),
+    "a line": ((2, 201, 64), (3, 64, 64), {}),
+    "a volume": ((1, 11, 10, 12, 32), (3, 3, 3, 32, 32), {}),
+    "images of few places": ((32, 4, 4, 64), (3, 3, 64, 64), {}),
+}
+
+
+def convolution(image: tuple[int, ...], **options: object) -> functools.partial:
+    rank = len(image) - 2
+    plain = {"window_strides": (1,) * rank, "padding": "SAME", "dimension_numbers": ORDERS[rank]}
+    return functools.partial(lax.conv_general_dilated, **{**plain, **options})
+
+
+@pytest.fixture
+def emitted() -> Iterator[mock.Mock]:
+    """Counts the kernels that are written with Winograd's filters."""
+    with mock.patch.object(winograd_emitter, "emit", wraps=winograd_emitter.emit) as spy:
+        yield spy
+
+
+@pytest.fixture
+def whatever_it_takes() -> Iterator[None]:
+    """Filters wherever they are right, also where they are no faster."""
+    with mock.patch.dict(winograd.GAIN, {True: 0.1, False: 0.1}):
+        yield
+
+
+def compiled(text: str, cpu: str = "", threads: int | None = None) -> stablehlo_py.Executable:
+    options = Options(codegen=CodegenOptions(cpu=cpu), threads=threads)
+    return stablehlo_py.compile(text, cache=False, options=options)
+
+
+def in_f64(function: functools.partial, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+        return np.asarray(jax.jit(function)(x.astype(np.float64), w.astype(np.float64)))
+
+
+def norms(function: functools.partial, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """|x| |w| for each element of the result: of what its window reads, and of the weights of its feature."""
+    window = in_f64(function, x.astype(np.float64) ** 2, np.ones(w.shape))
+    features = np.sum(w.astype(np.float64) ** 2, axis=tuple(range(w.ndim - 1)))
+    return np.sqrt(window * features)
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("cpu", ["", "x86-64-v3"], ids=["host", "avx2"])
+@pytest.mark.parametrize("element", BOUND)
+def test_floats(name: str, cpu: str, element: str, emitted: mock.Mock) -> None:
+    if cpu and "+avx512f" not in host()[1]:
+        pytest.skip("the host has no more than AVX2")
+    image, kernel, options = CASES[name]
+    dtype = np.dtype(element if element != "bfloat16" else ml_dtypes.bfloat16)
+    x, w = numbers(image, dtype), numbers(kernel, dtype, seed=1)
+    wide = np.float64 if element == "float64" else np.float32
+    with jax.enable_x64(element == "float64"):
+        text = jax.jit(convolution(image, preferred_element_type=wide, **options)).lower(x, w).as_text()
+    (found,) = compiled(text, cpu)(x, w)
+    assert emitted.call_count == 1
+    exact = convolution(image, **options)
+    error = np.abs(found - in_f64(exact, x, w))
+    assert (error <= BOUND[element] * norms(exact, x, w)).all()
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("scale", [1e-44, 1e-20, 1e18])
+def test_sizes_of_weights_and_elements_do_not_matter(scale: float, emitted: mock.Mock) -> None:
+    """Subnormal weights are numbers, and elements of any size beside each other disturb only windows that read them."""
+    image, kernel, _ = CASES["whole tiles"]
+    rng = np.random.default_rng(3)
+    x = (numbers(image) * 10.0 ** rng.integers(-6, 7, image)).astype(np.float32)
+    w = (numbers(kernel, seed=1) * scale).astype(np.float32)
+    function = convolution(image)
+    (found,) = compiled(jax.jit(function).lower(x, w).as_text())(x, w)
+    assert emitted.call_count == 1
+    smallest = 4 * np.finfo(np.float32).smallest_subnormal
+    assert (np.abs(found - in_f64(function, x, w)) <= BOUND["float32"] * norms(function, x, w) + smallest).all()
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("element", ["float32", "bfloat16"])
+@pytest.mark.parametrize("where", ["image", "kernel", "overflow"])
+@pytest.mark.parametrize("name", ["half a tile left", "a volume", "one axis, with strides along the other"])
+def test_what_is_not_finite_is_that_of_plain_sums(name: str, where: str, element: str, emitted: mock.Mock) -> None:
+    image, kernel, options = CASES[name]
+    dtype = np.dtype(element if element != "bfloat16" else ml_dtypes.bfloat16)
+    x, w = numbers(image, dtype).copy(), numbers(kernel, dtype, seed=1).copy()
+    if where == "image":
+        x[(0, *(n // 2 for n in image[1:-1]), 3)], x[(-1, *(0 for _ in image[1:-1]), 5)] = np.inf, np.nan
+    elif where == "kernel":
+        w[(*(1 if n == 3 else 0 for n in kernel[:-2]), 2, 7)] = -np.inf  # met by elements of the image everywhere
+    else:
+        w = (w.astype(np.float32) * 2.0**118).astype(dtype)
+        x[(0, *(n // 2 for n in image[1:-1]))] = 2.0**6  # 36 times this overflows in the transforms, few sums do
+    texts = [
+        jax.jit(convolution(image, precision=precision, preferred_element_type=np.float32, **options))
+        .lower(x, w)
+        .as_text()
+        for precision in (None, "highest")
+    ]
+    (found,), (wanted,) = (compiled(text)(x, w) for text in texts)
+    assert emitted.call_count == 1
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(wanted))
+    assert where == "overflow" or not np.isfinite(found).all()
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~finite], wanted[~finite])
+    np.testing.assert_allclose(found[finite], wanted[finite], rtol=0, atol=1e-5 * np.abs(wanted[finite]).max())
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("cpu", ["", "x86-64-v3"], ids=["host", "avx2"])
+@pytest.mark.parametrize("element", ["int8", "uint8"])
+def test_integers_are_exact(name: str, cpu: str, element: str) -> None:
+    """Wherever they go: filters are left where a step multiplies more than two bytes, or features are odd."""
+    if cpu and "+avx512f" not in host()[1]:
+        pytest.skip("the host has no more than AVX2")
+    image, kernel, options = CASES[name]
+    info, rng = np.iinfo(element), np.random.default_rng(5)
+    extremes = np.array([info.min, info.min, info.max, info.max, 1], element)
+    x, w = rng.choice(extremes, image), rng.choice(extremes, kernel)
+    function = convolution(image, **options)
+    text = jax.jit(functools.partial(function, preferred_element_type=jnp.int32)).lower(x, w).as_text()
+    (found,) = compiled(text, cpu)(x, w)
+    np.testing.assert_array_equal(found, in_f64(function, x, w).astype(np.int64))
+
+
+@pytest.mark.parametrize(("element", "most"), [("int8", 3640), ("uint8", 916)])
+def test_integers_at_the_end_of_their_range(element: str, most: int, emitted: mock.Mock) -> None:
+    """The scaled sums of the most features that are taken still fit; of more, plain sums are made."""
+    value = np.iinfo(element).min or np.iinfo(element).max
+    for features, count in ((most, 1), (most + 2, 0)):
+        x, w = np.full((1, 18, 22, features), value, element), np.full((3, 3, features, 16), value, element)
+        emitted.reset_mock()
+        function = convolution(x.shape, padding="VALID")
+        text = jax.jit(functools.partial(function, preferred_element_type=jnp.int32)).lower(x, w).as_text()
+        (found,) = compiled(text, "x86-64-v3")(x, w)
+        assert emitted.call_count == count
+        assert (found == 9 * features * int(value) ** 2).all()
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("name", ["half a tile left", "images of few places", "a line"])
+def test_every_number_of_threads_gives_the_same_bits(name: str) -> None:
+    image, kernel, options = CASES[name]
+    x, w = numbers(image), numbers(kernel, seed=1)
+    x[0, 3, 3] = np.inf  # some steps are done again
+    text = jax.jit(convolution(image, **options)).lower(x, w).as_text()
+    first, *others = (compiled(text, threads=threads)(x, w)[0] for threads in (1, 2, 3))
+    assert all(first.tobytes() == other.tobytes() for other in others)
+
+
+def test_where_filters_are_left(emitted: mock.Mock) -> None:
+    """Asked for precision, strides, dilations, groups, few places for many weights."""
+    image, kernel, _ = CASES["whole tiles"]
+    others = [
+        (image, kernel, {"precision": "highest"}),
+        (image, kernel, {"window_strides": (2, 2)}),
+        (image, kernel, {"rhs_dilation": (1, 2)}),
+        (image, kernel, {"lhs_dilation": (2, 1), "padding": [(1, 1), (1, 1)]}),
+        (image, (3, 3, 32, 64), {"feature_group_count": 2}),
+        (image, (5, 5, 64, 32), {}),
+        (image, (5, 5, 64, 32), {"lhs_dilation": (2, 2), "padding": [(2, 2), (2, 2)]}),  # three taps for some results
+        ((1, 7, 7, 512), (3, 3, 512, 512), {}),
+    ]
+    for shape, weights, options in others:
+        x, w = jax.ShapeDtypeStruct(shape, np.float32), jax.ShapeDtypeStruct(weights, np.float32)
+        compiled(jax.jit(convolution(shape, **options)).lower(x, w).as_text())
+        assert not emitted.called, options
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+def test_reversed_windows(emitted: mock.Mock) -> None:
+    """What the gradient of the image is made of: taps from the last to the first, output features apart."""
+    image, kernel, _ = CASES["half a tile left"]
+    w = numbers(kernel, seed=1)
+
+    def transposed(y: jnp.ndarray, w: jnp.ndarray) -> jnp.ndarray:
+        return jax.linear_transpose(lambda x: convolution(image)(x, w), jax.ShapeDtypeStruct(image, y.dtype))(y)[0]
+
+    y = numbers((*image[:-1], kernel[-1]), seed=2)
+    (found,) = compiled(jax.jit(transposed).lower(y, w).as_text())(y, w)
+    with jax.enable_x64(True):
+        wanted = np.asarray(jax.jit(transposed)(y.astype(np.float64), w.astype(np.float64)))
+    assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
+    assert emitted.call_count == 1
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("order", ["OIHW", "OHWI", "IOHW", "HWOI"])
+@pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "int8"])
+def test_kernels_in_any_order(order: str, element: str, emitted: mock.Mock) -> None:
+    image, kernel, _ = CASES["features no multiple of a vector" if "int" not in element else "whole tiles"]
+    x, w = numbers(image, element), numbers(kernel, element, seed=1)
+    turned = np.ascontiguousarray(np.transpose(w, ["HWIO".index(c) for c in order]))
+    exact = convolution(image)
+    wide = jnp.int32 if "int" in element else np.float64 if element == "float64" else np.float32
+    function = convolution(image, dimension_numbers=("NHWC", order, "NHWC"), preferred_element_type=wide)
+    with jax.enable_x64(element == "float64"):
+        text = jax.jit(function).lower(x, turned).as_text()
+    (found,) = compiled(text, "x86-64-v3")(x, turned)
+    assert emitted.call_count == 1
+    assert (np.abs(found - in_f64(exact, x, w)) <= BOUND.get(element, 0) * norms(exact, x, w)).all()
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+def test_all_sizes_up_to_a_few_tiles() -> None:
+    for rows, columns in itertools.product((4, 5, 7), (3, 6, 9)):
+        shape = (4, rows, columns, 64)
+        x, w = numbers(shape), numbers((3, 3, 64, 64), seed=1)
+        function = convolution(shape)
+        (found,) = compiled(jax.jit(function).lower(x, w).as_text())(x, w)
+        assert (np.abs(found - in_f64(function, x, w)) <= BOUND["float32"] * norms(function, x, w)).all()
