@@ -165,13 +165,44 @@ class _Factory:
 _FACTORY = _Factory()
 
 
+_FEW = 10  # records of a class: what a compiled `__init__` saves with more is worth its compilation
+
+
 class _LaterInit:
-    """An `__init__` that is made when somebody wants it, and takes this place: half the classes make no record."""
+    """An `__init__` that is compiled when it is worth it, and takes this place: most classes make few records or none."""
 
     def __init__(self, cls: Any, found: dict[str, Field]) -> None:  # Any: attributes are set on it
-        self._cls, self._found = cls, found
+        self._cls, self._found, self._uses = cls, found, 0
 
     def __get__(self, instance: object, owner: type) -> Any:  # Any: the function, bound or not
+        self._uses += 1
+        return self._compiled(instance, owner) if instance is None or self._uses > _FEW else self._of(instance)
+
+    def _of(self, instance: Any) -> Callable[..., None]:  # Any: a record
+        """The `__init__` of one record."""
+
+        def init(*values: Any, **named: Any) -> None:  # Any: of any fields
+            given = {**dict(zip(self._found, values, strict=False)), **named}
+            missing = [name for name in self._found if name not in given]
+            if (
+                len(given) != len(values) + len(named)
+                or len(given) + len(missing) != len(self._found)
+                or any(self._found[name].required for name in missing)
+            ):
+                self._compiled(instance, type(instance))(*values, **named)  # says what is wrong
+                return
+            for name, one in self._found.items():
+                if name in given:
+                    value = given[name]
+                else:
+                    value = one.default if one.default_factory is _MISSING else one.default_factory()
+                object.__setattr__(instance, name, value)
+            if hasattr(instance, "__post_init__"):
+                instance.__post_init__()
+
+        return init
+
+    def _compiled(self, instance: object, owner: type) -> Any:  # Any: the function, bound or not
         made = _init(self._cls, self._found)
         if vars(self._cls).get("__init__") is self:
             self._cls.__init__ = made

@@ -237,3 +237,43 @@ def test_the_package_has_records_and_no_dataclasses():
         if re.match(r"@(dataclasses\.)?dataclass\b", line)
     ]
     assert found == []
+
+
+def test_the_first_records_are_as_all_others():
+    """The first few of a class are made without a compiled `__init__`."""
+
+    @record
+    class Late:
+        x: int
+        items: list[int] = field(default_factory=list)
+        y: int = 3
+
+        sum = 0
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "sum", self.x + self.y)
+
+    made = [Late(1), Late(1, [2]), Late(y=4, x=0), *(Late(1, y=number) for number in range(20))]
+    assert [(one.items, one.y, one.sum) for one in made[:4]] == [([], 3, 4), ([2], 3, 4), ([], 4, 4), ([], 0, 1)]
+    assert [one.y for one in made[3:]] == list(range(20))
+    assert made[0].items is not made[3].items
+    assert type(vars(Late)["__init__"]).__name__ == "function"
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_wrong_arguments_are_refused_by_the_first_record_and_by_the_hundredth(many):
+    @record
+    class Pair:
+        x: int
+        y: int = 2
+
+    if many:
+        _ = [Pair(1) for _ in range(100)]
+    for arguments, named, said in (
+        ((), {}, r"missing 1 required positional argument: 'x'"),
+        ((1, 2, 3), {}, r"takes from 2 to 3 positional arguments but 4 were given"),
+        ((1,), {"x": 2}, r"got multiple values for argument 'x'"),
+        ((1,), {"z": 2}, r"got an unexpected keyword argument 'z'"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            Pair(*arguments, **named)
