@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def dialect_path(name: str) -> Path:
 
 def names(folder: str, suffix: str) -> list[str]:
     """The names in pipelines/ or dialects/, without their suffix."""
-    return sorted(path.name.removesuffix(suffix) for path in _folder(folder).glob(f"*{suffix}"))
+    return sorted(name.removesuffix(suffix) for name in os.listdir(_folder(folder)) if name.endswith(suffix))
 
 
 def native_library(name: str) -> Path | None:
@@ -46,7 +47,7 @@ def _find(folder: str, name: str, suffix: str) -> Path:
     root = _folder(folder)
     path = root / (name if name.endswith(suffix) else name + suffix)
     # A name reaches only files inside the folder.
-    if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+    if path.is_file() and (path.parent == root or path.resolve().is_relative_to(root.resolve())):
         return path
     known = names(folder, suffix)
     raise BadInput(f"there is no {name} in {folder}/", hint=f"known are {', '.join(known)}" if known else "")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from stablehlo_py.patterns import pattern
 
 _CLOSING = {"(": ")", "{": "}", "[": "]", "<": ">"}
+_MARKS = frozenset("(){}[]<>\"'")
 _PLAIN = pattern(r"[^\s\"'{}()\[\]<>,]+")
 
 
@@ -24,6 +25,8 @@ class SyntaxProblem(ValueError):
 
 def skip_value(text: str, position: int, stop: str) -> int:
     """The offset of the first character of `stop` outside brackets and quotes, or the length of the text."""
+    if _MARKS.isdisjoint(text):
+        return min((end for char in stop if (end := text.find(char, position)) >= 0), default=len(text))
     closing: list[tuple[str, int]] = []
     while position < len(text):
         char = text[position]

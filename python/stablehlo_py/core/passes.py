@@ -6,7 +6,6 @@ import functools
 import importlib
 import inspect
 import os
-import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ from stablehlo_py.records import Field, dataclass_transform, fields, record
 HOMES = ("stablehlo_py.transforms", "stablehlo_py.targets")  # where passes are looked for
 ANY = "any"  # the anchor of a pass that runs on whatever op it is nested under
 
-_KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TRUE, _FALSE = ("", "true", "1"), ("false", "0")
 
 Made = bool | tuple[str, ...] | None  # what a pass says of its work: see Pass
@@ -130,7 +128,7 @@ def _option(cls: type[Pass], field: Field) -> Option:
 
 
 def _register(cls: type[Pass]) -> None:
-    if not _KEBAB.fullmatch(cls.name):
+    if not _is_kebab(cls.name):
         raise ValueError(f"{source_of(cls)}: pass name {cls.name!r} is not in kebab-case")
     if cls.name in upstream.passes():
         raise ValueError(f"{source_of(cls)}: {cls.name!r} is the name of a C++ pass")
@@ -139,6 +137,10 @@ def _register(cls: type[Pass]) -> None:
     if old is not None and (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"pass {cls.name} registered twice: {source_of(old)} and {source_of(cls)}")
     PASSES[cls.name] = cls
+
+
+def _is_kebab(name: str) -> bool:
+    return name.islower() and name.isascii() and name[0].isalpha() and all(part.isalnum() for part in name.split("-"))
 
 
 def source_of(cls: type) -> str:
@@ -153,8 +155,9 @@ def find_pass(name: str) -> type[Pass] | None:
     """The Python pass `name`; imports the module of that stem first, and everything only where that is not enough."""
     if name in PASSES:
         return PASSES[name]
+    ending = "." + name.replace("-", "_")
     for module in _modules():
-        if module.rpartition(".")[2] == name.replace("-", "_"):
+        if module.endswith(ending):
             importlib.import_module(module)
     return PASSES.get(name)
 
@@ -193,13 +196,17 @@ def _modules() -> tuple[str, ...]:
 
 def modules_under(package: str) -> list[str]:
     """All modules of a package of ours, itself included."""
-    start = str(resources.PACKAGE.joinpath(*package.split(".")[1:]))
-    found = []
-    for folder, folders, files in os.walk(start):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        place = package + folder[len(start) :].replace(os.sep, ".")
-        for file in files:
-            stem, suffix = os.path.splitext(file)
-            if suffix == ".py" and stem != "__main__":
-                found.append(place if stem == "__init__" else f"{place}.{stem}")
+    found: list[str] = []
+    start = resources.PACKAGE.joinpath(*package.split(".")[1:])
+    waiting = [(package, str(start))] if start.is_dir() else []
+    while waiting:
+        place, folder = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                stem, dot, suffix = entry.name.rpartition(".")
+                if suffix == "py" and dot:
+                    if stem != "__main__":
+                        found.append(place if stem == "__init__" else f"{place}.{stem}")
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    waiting.append((f"{place}.{entry.name}", entry.path))
     return sorted(found)

@@ -14,7 +14,6 @@ passes of a file without stages into the stage, or adds the stages of another fi
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,15 +21,14 @@ from stablehlo_py import resources
 from stablehlo_py.core.legality import ANYTHING, Legality
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean, skip_value, split_commas
 from stablehlo_py.errors import CompileError
+from stablehlo_py.patterns import pattern
 from stablehlo_py.records import field, record, replace
 
 ROOT = "builtin.module"
 
-_NAME = re.compile(r"[A-Za-z_][\w.$-]*")
-_STAGE = re.compile(r"stage\s+([\w-]+)\s*:\s*(?:#\s*(.*))?")
-_INCLUDE = re.compile(r"include\s+([\w./-]+)")
-_LIMIT = re.compile(r"(allow|forbid)\s*:\s*(.*)")
-_COMMENT = re.compile(r"(?:^|\s)#")
+_NAME = pattern(r"[A-Za-z_][\w.$-]*")
+_STAGE = pattern(r"stage\s+([\w-]+)\s*:\s*(?:#\s*(.*))?")
+_INCLUDE = pattern(r"include\s+([\w./-]+)")
 
 
 class BadPipeline(CompileError):
@@ -175,15 +173,15 @@ def shipped() -> dict[str, Path]:
 def _find(name: str, near: Path | None = None) -> Path:
     """The file that `name` stands for. A name of ours is never a file in the working directory; an include is looked
     for beside its file first."""
-    ours = shipped()
+    ours = resources.names("pipelines", ".pipeline")
     if near is None and name in ours:
-        return ours[name]
+        return resources.pipeline_path(name)
     folder = near.parent if near else Path()
     for path in (folder / name, folder / f"{name}.pipeline"):
         if path.is_file():
             return path
     if name in ours:
-        return ours[name]
+        return resources.pipeline_path(name)
     hint = did_you_mean(name, ours) or f"give a file, or one of {', '.join(ours)}"
     raise BadPipeline(f"there is no pipeline {name!r}", hint=hint)
 
@@ -220,14 +218,15 @@ class _File:
 
     def take(self, line: str, place: str) -> None:
         """One line."""
-        if found := _STAGE.fullmatch(line):
+        word, colon, rest = line.partition(":")
+        if _is_head(line) and (found := _STAGE.fullmatch(line)):
             self.stages.append(Stage(found[1], doc=found[2] or ""))
             self.in_stage = True
-        elif found := _INCLUDE.fullmatch(line):
+        elif line.startswith("include") and (found := _INCLUDE.fullmatch(line)):
             self.include(found[1], place)
-        elif found := _LIMIT.fullmatch(line):
-            self.limit(found[1], tuple(re.split(r"[\s,]+", found[2].strip(" ,"))), place)
-        elif re.match(r"stage\s", line):
+        elif colon and word.rstrip() in ("allow", "forbid"):
+            self.limit(word.rstrip(), tuple(rest.replace(",", " ").split()), place)
+        elif _is_head(line):
             raise BadPipeline(f"this is no head of a stage: {line}", where=place, hint="a line of its own: stage NAME:")
         else:
             self.add(parse(line, place=place))
@@ -257,16 +256,23 @@ class _File:
         self.stages[-1] = replace(self.stages[-1], legality=new)
 
 
+def _is_head(line: str) -> bool:
+    """Whether a line begins as the head of a stage does."""
+    return line[:5] == "stage" and line[5:6].isspace()
+
+
 def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:
     """Lines that say something, with their numbers; a line with an open bracket goes on in the next."""
     held, first = "", 0
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip() if _STAGE.fullmatch(raw.strip()) else _without_comment(raw).strip()
+        line = raw.strip()
+        if not (_is_head(line) and _STAGE.fullmatch(line)):
+            line = _without_comment(line)
         if not line:
             continue
         held, first = f"{held} {line}" if held else line, first or number
         try:
-            if not _STAGE.fullmatch(held):
+            if not (_is_head(held) and _STAGE.fullmatch(held)):
                 skip_value(held, 0, "")
         except SyntaxProblem as problem:
             if "not closed" in problem.problem:
@@ -279,5 +285,8 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    found = _COMMENT.search(line)
-    return line[: found.start()].strip() if found else line.strip()
+    """What stands before a `#` that begins the line or follows a blank."""
+    end = line.find("#")
+    while end > 0 and not line[end - 1].isspace():
+        end = line.find("#", end + 1)
+    return line.strip() if end < 0 else line[:end].strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stablehlo_py.mlir import PassManager, new_context
@@ -75,16 +76,30 @@ class Upstream:
         return f"{self.name} | {' '.join(self.anchors) or 'any'} | {self.summary}".rstrip()
 
 
+class _Table(Mapping[str, Upstream]):
+    """The table's rows, read when they are asked for: a compilation asks for twenty of several hundred."""
+
+    def __init__(self, text: str) -> None:
+        self._rows = {line[: line.index(" ")]: line for line in text.splitlines()}
+
+    def __getitem__(self, name: str) -> Upstream:
+        _, anchors, summary = (part.strip() for part in self._rows[name].split("|", 2))
+        return Upstream(name, () if anchors == "any" else tuple(anchors.split()), summary)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
 @functools.cache
-def passes() -> dict[str, Upstream]:
+def passes() -> Mapping[str, Upstream]:
     """The known C++ passes by name, from the table that `tools/probe_upstream_passes.py` writes."""
-    table: dict[str, Upstream] = {}
-    if not TABLE.exists():
-        return table
-    for line in TABLE.read_text().splitlines():
-        name, anchors, summary = (part.strip() for part in line.split("|", 2))
-        table[name] = Upstream(name, () if anchors == "any" else tuple(anchors.split()), summary)
-    return table
+    return _Table(TABLE.read_text() if TABLE.exists() else "")
 
 
 def registered(name: str) -> bool:

@@ -8,6 +8,7 @@ import sys
 
 from stablehlo_py.core.options import did_you_mean
 from stablehlo_py.errors import BadOption
+from stablehlo_py.patterns import pattern
 from stablehlo_py.targets import code_generator
 
 # What processors have beside x86-64's base, as LLVM's X86.td has it: as far as passes here ask about it, or LLVM chooses
@@ -56,9 +57,7 @@ def tell_host(cpu: str, features: str) -> None:
 
 
 # What the kernel says of a processor that LLVM's names follow from, on x86 and on Arm.
-_TRAITS = re.compile(
-    r"^(vendor_id|cpu family|model|model name|stepping|flags|CPU [a-z]+|Features)\s*:.*$", re.MULTILINE
-)
+_TRAITS = pattern(r"^(vendor_id|cpu family|model|model name|stepping|flags|CPU [a-z]+|Features)\s*:.*$", re.MULTILINE)
 
 
 def processor() -> str:
