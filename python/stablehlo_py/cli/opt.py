@@ -208,6 +208,7 @@ class _Run:
         from stablehlo_py import reading
         from stablehlo_py.mlir import ir
         from stablehlo_py.reading import diagnose, guard
+        from stablehlo_py.reading.places import Source
 
         if b"mxu." in part.data:
             from stablehlo_py.dialects import mxu
@@ -221,7 +222,7 @@ class _Run:
         try:
             return ir.Module.parse(part.text, context)
         except ir.MLIRError as error:
-            raise diagnose.parse_error(error, diagnose.Source(self.name, part.text)) from None
+            raise diagnose.parse_error(error, Source(self.name, part.text)) from None
 
     def show(self, op: ir.Operation) -> str:
         """A module as text, as the printing flags ask."""

@@ -1,24 +1,28 @@
 """What is true of each op whatever the target, by family; importing this registers all of it.
 
-Families that nearly every program needs are imported, the others when a program has one of their ops: a family takes a
-millisecond to import.
+Arithmetic is imported, which nearly every program has, the other families when a program has one of their ops: a family
+takes up to a millisecond to import.
 """
 
 from stablehlo_py.core import registry
-from stablehlo_py.ops import chlo_functions as chlo_functions
-from stablehlo_py.ops import compare_select as compare_select
-from stablehlo_py.ops import constant_iota as constant_iota
-from stablehlo_py.ops import convert as convert
-from stablehlo_py.ops import cost as cost
 from stablehlo_py.ops import elementwise as elementwise
-from stablehlo_py.ops import shape as shape
 
+_FUNCTIONS = {
+    "chlo_functions": "chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.bessel_i1e chlo.conj chlo.cosh "
+    "chlo.digamma chlo.erf chlo.erf_inv chlo.erfc chlo.is_inf chlo.is_neg_inf chlo.is_pos_inf chlo.lgamma chlo.mulhi "
+    "chlo.next_after chlo.polygamma chlo.sinh chlo.square chlo.tan chlo.zeta",
+    "compare_select": "stablehlo.clamp stablehlo.compare stablehlo.select",
+    "convert": "stablehlo.bitcast_convert stablehlo.convert stablehlo.reduce_precision",
+}
+registry.scalar.live_in(__name__, _FUNCTIONS)
 registry.lower.live_in(
     __name__,
     {
+        **_FUNCTIONS,
         "batch_norm": "stablehlo.batch_norm_grad stablehlo.batch_norm_inference stablehlo.batch_norm_training",
         "collective": "stablehlo.all_gather stablehlo.all_reduce stablehlo.all_to_all stablehlo.collective_broadcast "
         "stablehlo.collective_permute stablehlo.partition_id stablehlo.reduce_scatter stablehlo.replica_id",
+        "constant_iota": "stablehlo.constant stablehlo.iota",
         "contraction": "stablehlo.dot stablehlo.dot_general",
         "convolution": "stablehlo.convolution",
         "fft": "stablehlo.fft",
@@ -27,7 +31,18 @@ registry.lower.live_in(
         "random": "stablehlo.rng stablehlo.rng_bit_generator",
         "reduction": "stablehlo.reduce",
         "scatter": "stablehlo.scatter",
+        "shape": "stablehlo.broadcast stablehlo.broadcast_in_dim stablehlo.concatenate stablehlo.get_dimension_size "
+        "stablehlo.pad stablehlo.reshape stablehlo.reverse stablehlo.slice stablehlo.transpose",
         "sort": "stablehlo.sort chlo.top_k",
         "window": "stablehlo.reduce_window stablehlo.select_and_scatter",
+    },
+)
+registry.cost.live_in(
+    __name__,
+    {
+        "cost": "stablehlo.constant stablehlo.convolution stablehlo.dot_general stablehlo.dynamic_slice "
+        "stablehlo.dynamic_update_slice stablehlo.fft stablehlo.gather stablehlo.optimization_barrier stablehlo.reduce "
+        "stablehlo.reduce_window stablehlo.reshape stablehlo.return stablehlo.select_and_scatter stablehlo.slice "
+        "stablehlo.sort",
     },
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,14 @@ from stablehlo_py.core import registry
 from stablehlo_py.core.types import ElementType, TensorType
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
 from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import arith, bufferization, complex, ir, kept, linalg, scf, tensor
-from stablehlo_py.ops import small_float
 from stablehlo_py.records import record
+
+if TYPE_CHECKING:
+    from stablehlo_py.ops import small_float
+else:
+    small_float = Later("stablehlo_py.ops.small_float")
 
 
 @record

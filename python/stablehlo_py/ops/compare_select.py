@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stablehlo_py.core.registry import lower, scalar
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.ops import build
-from stablehlo_py.ops import complex_functions as cx
 from stablehlo_py.ops.expression import Num, where
+
+if TYPE_CHECKING:
+    from stablehlo_py.ops import complex_functions as cx
+else:
+    cx = Later("stablehlo_py.ops.complex_functions")
 
 _F, _I = arith.CmpFPredicate, arith.CmpIPredicate
 

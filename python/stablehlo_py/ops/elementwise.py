@@ -6,14 +6,23 @@ The kind is that of the first operand. Bodies work on compute scalars; `build.el
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stablehlo_py.core.registry import lower, scalar
 from stablehlo_py.dialects.stablehlo import Op
 from stablehlo_py.errors import UnsupportedOp
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import arith, ir, math
-from stablehlo_py.ops import build, integers, math_functions
-from stablehlo_py.ops import complex_functions as cx
+from stablehlo_py.ops import build
 from stablehlo_py.records import record
+
+if TYPE_CHECKING:
+    from stablehlo_py.ops import complex_functions as cx
+    from stablehlo_py.ops import integers, math_functions
+else:
+    cx = Later("stablehlo_py.ops.complex_functions")
+    integers = Later("stablehlo_py.ops.integers")
+    math_functions = Later("stablehlo_py.ops.math_functions")
 
 Function = Callable[..., ir.Value]
 

@@ -7,18 +7,26 @@ import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stablehlo_py.core.collect import operations_under
 from stablehlo_py.errors import BadInput
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import PassManager, ir, stablehlo
 from stablehlo_py.patterns import pattern
-from stablehlo_py.reading import checks, constants, diagnose, guard, shardy
+from stablehlo_py.reading import constants, guard
 from stablehlo_py.reading.annotations import on_one_device
-from stablehlo_py.reading.diagnose import Source
-from stablehlo_py.reading.places import NO_FILE
-from stablehlo_py.reading.platform import bind_platform
+from stablehlo_py.reading.places import NO_FILE, Source
 from stablehlo_py.reading.repairs import trim_strides
+
+if TYPE_CHECKING:
+    from stablehlo_py.reading import checks as _checks
+    from stablehlo_py.reading import diagnose as _diagnose
+    from stablehlo_py.reading import platform as _platform
+    from stablehlo_py.reading import shardy as _shardy
+else:  # of text, of objects of JAX, of mistakes
+    _checks, _diagnose = Later("stablehlo_py.reading.checks"), Later("stablehlo_py.reading.diagnose")
+    _platform, _shardy = Later("stablehlo_py.reading.platform"), Later("stablehlo_py.reading.shardy")
 
 BYTECODE = b"ML\xefR"
 _ARTIFACT = pattern(rb"StableHLO_v(\d+\.\d+\.\d+)")
@@ -56,7 +64,7 @@ def _read_file(path: Path, context: ir.Context) -> ir.Module:
     except (OSError, ValueError):
         raise BadInput("neither a path nor MLIR text", where=f"{str(path)[:60]!r}") from None
     if not is_file:
-        raise diagnose.missing_file(path)
+        raise _diagnose.missing_file(path)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -75,7 +83,7 @@ def read_bytes(
     if data.startswith(BYTECODE):
         guard.refuse_crashing_bytecode(data, name, partial(parse_bytecode, data, context), meanwhile)
         return _read_bytecode(data, name, context)
-    diagnose.refuse_other_formats(data, name)
+    _diagnose.refuse_other_formats(data, name)
     if (inner := _exported_artifact(data)) is not None:
         guard.refuse_crashing_bytecode(inner, name, partial(parse_bytecode, inner, context), meanwhile)
         return _read_bytecode(inner, name, context)
@@ -178,18 +186,18 @@ def _parse_text(data: bytes, context: ir.Context, path: Path | None) -> ir.Modul
 
 
 def _read_text(text: str, name: str, context: ir.Context, path: Path | None = None) -> ir.Module:
-    diagnose.refuse_other_formats(text[:4096].encode("utf-8", "replace"), name)
+    _diagnose.refuse_other_formats(text[:4096].encode("utf-8", "replace"), name)
     body, footer = constants.split_footer(text)
     body, resource_names = constants.with_own_names(body)
     guard.refuse_deep_nesting(body.encode("utf-8", "replace"), name)
-    body = checks.to_custom_calls(shardy.to_generic(body, name), name)
+    body = _checks.to_custom_calls(_shardy.to_generic(body, name), name)
     data = body.encode("utf-8", "replace")
     guard.refuse_trapping(data, name, partial(_parse_text, data, context, None))
     source = Source(name, body)
     try:
         module = _parse_text(data, context, path if body == text else None)
     except ir.MLIRError as error:
-        raise diagnose.parse_error(error, source) from None
+        raise _diagnose.parse_error(error, source) from None
     return _finished(module, source, partial(constants.blobs_of_footer, footer, resource_names), resource_names)
 
 
@@ -207,7 +215,7 @@ def _read_object(source: Any, context: ir.Context) -> ir.Module:
     if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
         module = _read_bytecode(bytes(source.mlir_module_serialized), "<Exported>", context)
         with context, ir.Location.unknown():
-            bind_platform(module, source.platforms)
+            _platform.bind_platform(module, source.platforms)
         return module
     if hasattr(source, "compiler_ir") and hasattr(source, "compile"):  # jax.stages.Lowered
         return _read_object(source.compiler_ir(dialect="stablehlo"), context)
@@ -284,7 +292,7 @@ def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blob
     try:
         _from_versioned(module)
     except ir.MLIRError as error:
-        raise diagnose.parse_error(error, source) from None
+        raise _diagnose.parse_error(error, source) from None
     for op in module.body.operations:
         if "sym_name" in op.operation.attributes:
             _ = ir.StringAttr(op.operation.attributes["sym_name"]).value  # raises where it is not UTF-8
@@ -298,7 +306,7 @@ def _to_plain_stablehlo(module: ir.Module, source: Source, blobs: constants.Blob
     try:
         module.operation.verify()
     except ir.MLIRError as error:
-        raise diagnose.parse_error(error, source) from None
+        raise _diagnose.parse_error(error, source) from None
 
 
 def _from_versioned(module: ir.Module) -> None:
@@ -318,6 +326,6 @@ def _refuse_unknown_ops(context: ir.Context, operations: list[ir.Operation], sou
         name = op.name
         if name not in known:
             if not context.is_registered_operation(name) and name.split(".")[0] not in _TOLERATED:
-                raise diagnose.unknown_op(op, source)
+                raise _diagnose.unknown_op(op, source)
             known.add(name)
     return any(name.split(".")[0] in _TOLERATED for name in known)

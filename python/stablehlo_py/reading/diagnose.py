@@ -9,8 +9,7 @@ from pathlib import Path
 from stablehlo_py.errors import BadInput
 from stablehlo_py.mlir import ir
 from stablehlo_py.patterns import pattern
-from stablehlo_py.reading.places import place, position
-from stablehlo_py.records import record
+from stablehlo_py.reading.places import Source, place, position
 
 # The spec's ops and the few beside them that programs come with: what a misspelt name can have meant.
 _SPEC = (
@@ -63,18 +62,6 @@ _FOREIGN = {
     "tf": "convert the TensorFlow graph to StableHLO first",
     "tfl": "convert the TensorFlow Lite model to StableHLO first",
 }
-
-
-@record
-class Source:
-    """What is read: its name in messages, and its text where it is text."""
-
-    name: str
-    text: str = ""
-
-    def line(self, number: int) -> str:
-        lines = self.text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def parse_error(error: ir.MLIRError, source: Source) -> BadInput:

@@ -1,13 +1,26 @@
-"""Where an op comes from, as a person reads it."""
+"""What is read, and where an op in it comes from, as a person reads it."""
 
 from __future__ import annotations
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.mlir import ir
 from stablehlo_py.patterns import pattern
+from stablehlo_py.records import record
 
 NO_FILE = "<text>"  # the parser calls text in memory "-"
 _POSITION = pattern(r":(\d+):(\d+)\)?$")
+
+
+@record
+class Source:
+    """What is read: its name in messages, and its text where it is text."""
+
+    name: str
+    text: str = ""
+
+    def line(self, number: int) -> str:
+        lines = self.text.splitlines()
+        return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def place(op: ir.Operation) -> str:
