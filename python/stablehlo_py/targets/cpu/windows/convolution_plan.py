@@ -135,14 +135,18 @@ def plan_of(
                 continue  # a packed kernel is the same for all rows of a tile
             shortest = math.prod(_shortest(geometry, row) for row in rows)
             tiles += _tiles(lane, rows, cpu, element_bytes, shortest, shared=_taps_share(geometry, lane, rows[-1]))
-    tiles.sort(key=lambda tile: _sums(geometry, loops, tile, _whole(loops, tile), cpu))
-    plans = [
-        Plan(tile, split_of(geometry, loops, tile, parts))
-        for tile in tiles[:TILES_TRIED]
-        for parts in {min(parts, tile.panels if tile.lane.w else 1): None for parts in LANE_PARTS}
-    ]
-    costed = [replace(plan, cycles=_cycles(geometry, loops, plan, cpu, element_bytes, padded=padded)) for plan in plans]
-    return min(costed, key=lambda plan: plan.cycles, default=None)
+    at_least = {tile: _sums(geometry, loops, tile, _whole(loops, tile), cpu) for tile in tiles}
+    best: Plan | None = None
+    least = math.inf
+    for tile in sorted(at_least, key=lambda tile: at_least[tile])[:TILES_TRIED]:
+        if at_least[tile] > least:  # which no way to make steps of it changes, nor of those behind
+            break
+        for parts in {min(parts, tile.panels if tile.lane.w else 1): None for parts in LANE_PARTS}:
+            plan = Plan(tile, split_of(geometry, loops, tile, parts))
+            cycles = _cycles(geometry, loops, plan, cpu, element_bytes, padded=padded)
+            if cycles < least:
+                best, least = replace(plan, cycles=cycles), cycles
+    return best
 
 
 def parallel_loops(geometry: Geometry) -> list[Loop]:
