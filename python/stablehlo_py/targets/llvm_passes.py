@@ -93,8 +93,8 @@ class Optimizer:
         self._target = f'target datalayout = "{layout}"\ntarget triple = "{llvm.get_default_triple()}"\n'
         self._speed = speed
 
-    def begin(self, text: str) -> None:
-        """Take the LLVM IR of a kernel."""
+    def begin(self, text: str, *, quick: bool = False) -> None:
+        """Take the LLVM IR of a kernel; quick: llvmlite has no such choice."""
         # LLVM's global context keeps what the vectoriser notes of each loop for ever; one of its own goes with the module.
         self._text, self._context = self._target + fix_literals(text), llvm.create_context()
         if self._speed is None:

@@ -14,7 +14,6 @@ import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.targets import code_generator
 from stablehlo_py.targets.cpu.code import codegen
-from stablehlo_py.targets.cpu.code.kernel_text import READY
 from stablehlo_py.targets.cpus import host
 from stablehlo_py.targets.llvm_passes import Optimizer
 from stablehlo_py.targets.machine_code import CodegenOptions
@@ -67,6 +66,14 @@ def test_levels_are_heeded(level, spills):
     made = generator(level=level)
     made.begin(ADD.replace("  store", "  br label %more\nmore:\n  store"))
     assert ("%rsp" in made.assembly()) == spills
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_quick_selection_takes_instructions_one_by_one(quick):
+    made = generator()
+    sums = "  %a = add i64 %begin, 1\n  %b = add i64 %a, %end\n  %c = add i64 %b, 2\n  store i64 %c, ptr %buffers\n"
+    made.begin(ADD.replace("  ret", f"{sums}  ret"), quick=quick)
+    assert ("addq\t$2, %" in made.assembly()) == quick  # else both constants are one
 
 
 def test_one_generator_makes_one_object_after_the_other():
@@ -136,7 +143,7 @@ def memory():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 def many(count):
     for _ in range(count):
-        made.begin({READY + ADD!r})
+        made.begin({ADD!r})
         made.run()
         made.assembly()
         made.end()

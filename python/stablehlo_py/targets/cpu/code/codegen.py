@@ -10,7 +10,7 @@ import contextlib
 from typing import Protocol
 
 from stablehlo_py.targets import code_generator
-from stablehlo_py.targets.cpu.code.kernel_text import READY
+from stablehlo_py.targets.cpu.code.kernel_text import QUICK, READY
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 # LLVM's level of code generation for each speed: what 2 has more than 1 is a second scheduling, which no core here needs.
@@ -20,8 +20,8 @@ CODE_LEVELS = (0, 1, 1, 3)
 class Maker(Protocol):
     """What makes code of one kernel after the other."""
 
-    def begin(self, text: str) -> None:
-        """Take the LLVM IR of a kernel."""
+    def begin(self, text: str, *, quick: bool = False) -> None:
+        """Take the LLVM IR of a kernel; quick: select its instructions fast, where that can be chosen."""
         ...
 
     def run(self) -> None:
@@ -49,7 +49,7 @@ class Making:
     def __init__(self, text: str, options: CodegenOptions) -> None:
         self._key: _Key = (options.resolved(), text.startswith(READY))
         self._maker = _take(self._key)
-        self._maker.begin(text)
+        self._maker.begin(text, quick=options.speed < 3 and text.startswith(QUICK))
 
     def run(self) -> None:
         """Read the text, optimise and make the object."""

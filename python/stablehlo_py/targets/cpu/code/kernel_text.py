@@ -10,7 +10,7 @@ from __future__ import annotations
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.code.address_text import plain_addresses
 from stablehlo_py.targets.cpu.code.support import support_for
-from stablehlo_py.targets.cpu.emit.nest import ORDERED_CODE, VECTOR_CODE
+from stablehlo_py.targets.cpu.emit.nest import ORDERED_CODE, TILED_CODE, VECTOR_CODE
 from stablehlo_py.targets.llvm_text import to_llvm_ir
 from stablehlo_py.targets.machine_code import ENTRY
 from stablehlo_py.transforms.kernels.kernel_parallel import WORK
@@ -20,7 +20,10 @@ PARAMETERS = "ptr %buffers, i64 range(i64 0, 281474976710656) %begin, i64 %end"
 BODY = "kernel_body"  # what the entry calls, where it is not one with it
 # The first line of the text of a kernel for which LLVM's passes have nothing to do: its vectors are written as code generation
 # wants them, which joins blocks by itself, or its loops are such as nobody could vectorise.
-READY = "; ready\n"
+READY = "; ready"
+# The same of one whose time goes to multiply-adds, which fast selection of instructions leaves to the usual one, with all
+# that stands before them in their block: what is selected fast is seldom run. Sums alone get slower by a fifth.
+QUICK = f"{READY}, selected fast"
 FEW = 300  # ops that a kernel runs in all: too few for vectors to matter
 
 
@@ -36,11 +39,12 @@ def llvm_ir_of(function: ir.Operation) -> str:
     arguments, _, body = tail.partition(")")
     assert found
     if may_share_memory(function):
-        return READY + head + plain_addresses(_with_loads(types, body)) + support_for(text)
+        first = QUICK if TILED_CODE in function.attributes else READY
+        return f"{first}\n{head}" + plain_addresses(_with_loads(types, body)) + support_for(text)
     # The planner gives each buffer its own memory; where a result updates an operand, the kernel does not touch the
     # operand's pointer. Without this, LLVM guards each vector loop by comparing all pointers.
     arguments = arguments.replace("ptr %", "ptr noalias %")
-    first = READY if ORDERED_CODE in function.attributes else ""
+    first = f"{READY}\n" if ORDERED_CODE in function.attributes else ""
     return (
         f"{first}{head}define internal void @{BODY}({arguments}) nounwind{body}\n{_calling(types)}{support_for(text)}"
     )

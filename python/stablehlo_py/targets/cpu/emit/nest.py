@@ -14,6 +14,7 @@ from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.records import record
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
+TILED_CODE = "kernel.tiles"  # marks one whose time goes to multiply-adds of register tiles
 ORDERED_CODE = "kernel.ordered"  # marks one whose scalar loops are such that no vectoriser could take them
 
 

@@ -60,6 +60,8 @@ class CpuEmitContractions(Pass):
                 found = operations_where(function.operation, lambda inner: CONTRACTION in inner.attributes)
                 for generic in found:
                     emit(generic, cpu, function.operation)
+                if found:
+                    function.operation.attributes[nest.TILED_CODE] = ir.UnitAttr.get()
                 if found and not _has_linalg(function.operation):
                     function.operation.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
                 changed |= bool(found)

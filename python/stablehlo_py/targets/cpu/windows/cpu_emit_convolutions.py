@@ -96,7 +96,8 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         elif plan is not None:
             _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
         func.return_([])
-    function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+    for mark in (nest.VECTOR_CODE, nest.TILED_CODE):
+        function.attributes[mark] = ir.UnitAttr.get()
 
 
 def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:
