@@ -58,7 +58,7 @@ def emitted() -> Iterator[mock.Mock]:
 @pytest.fixture
 def whatever_it_takes() -> Iterator[None]:
     """Filters wherever they are right, also where they are no faster."""
-    with mock.patch.dict(winograd.GAIN, {True: 0.1, False: 0.1}):
+    with mock.patch.multiple(winograd, GAIN=0.1, LEAST_WORK=1):
         yield
 
 

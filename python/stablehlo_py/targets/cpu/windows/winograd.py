@@ -29,14 +29,12 @@ from stablehlo_py.targets.cpu.windows.convolution_plan import LATENCY, LINE, Spl
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
 
 TAPS, RESULTS, READ = 3, 2, 4  # of one filter: weights, results, elements of the image
-LEAST_WORK = 1 << 20  # multiplications
-GAIN = {
-    True: 1.3,
-    False: 1.1,
-}  # times less than plain sums take, for floats, whose error it must be worth, and integers
+LEAST_WORK = 1 << 21  # multiplications
+GAIN = 1.15  # times less than plain sums take, for twice the code
 # Cycles for each vector that is transformed along two axes, with its loads and stores (measured on Zen 3).
 IMAGE, KERNEL, RESULT = 40, 60, 30
 TILE = 20  # cycles of a tile of sums beside its products
+APART = 0.05  # of the time of steps done together that transforming the weights for them may take
 COPIED = 2  # of a weight that is moved by itself
 FAR = 12  # bytes a cycle from the last cache
 LARGEST = {"i8": 128, "ui8": 255}  # magnitudes
@@ -48,7 +46,8 @@ class Winograd:
     """What one step does: `images` of the batch, `rows` tiles along the first axis, all along the others.
 
     filtered: which axes are transformed; tiles: of each axis, how many there are in all steps, of RESULTS places, or of one
-    where it is not; tall, vectors: rows and vectors of sums in registers; cycles: of one core, for everything.
+    where it is not; tall, vectors: rows and vectors of sums in registers; grain: steps that are best done
+    together; cycles: of one core, for everything.
     """
 
     geometry: Geometry
@@ -59,6 +58,7 @@ class Winograd:
     tall: int
     vectors: int
     lanes: int
+    grain: int = 1
     cycles: float = 0.0
 
     @property
@@ -141,7 +141,7 @@ def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd 
         whole = (-(-tiles[0] // rows) * rows, *tiles[1:])
         found.append(_costed(Winograd(geometry, filtered, whole, images, rows, tall, vectors, lanes), form, cpu))
     best = min(found, key=lambda plan: plan.cycles)
-    return best if best.cycles * GAIN[form.group == 1] < plain else None
+    return best if best.cycles * GAIN < plain else None
 
 
 def _fits(geometry: Geometry, form: Form, filtered: Sequence[int]) -> bool:
@@ -175,9 +175,10 @@ def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
     weights = depth * columns / plan.lanes * KERNEL * share
     if plan.geometry.loops["f"].w != 1:
         weights += depth * form.group * plan.features * math.prod(axis.taps for axis in plan.geometry.axes) * COPIED
-    # each part of the loop, and there may be as many as steps, transforms the weights for itself
-    total = split.steps * split.imbalance * (products + transforms + far) + min(split.steps, 8) * weights
-    return replace(plan, cycles=total)
+    # steps that are done together transform the weights for themselves
+    step = products + transforms + far
+    grain = min(split.steps, math.ceil(weights / (APART * step)))
+    return replace(plan, grain=grain, cycles=split.steps * (split.imbalance * step + weights / grain))
 
 
 # --- the transforms -------------------------------------------------------------------------------------------------------

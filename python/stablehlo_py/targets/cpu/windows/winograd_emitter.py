@@ -44,7 +44,7 @@ def emit(plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value
     begin, end = (arith.constant(ir.IndexType.get(), n) for n in (0, steps))
     _Emitter(plan, form, buffers).emit(begin, end)
     if steps > 1:
-        give_range(function, begin, end, steps, int(2 * plan.cycles))
+        give_range(function, begin, end, steps, int(2 * plan.cycles), plan.grain)
 
 
 class _Emitter:
