@@ -70,3 +70,26 @@ func.func @main(%a: tensor<64x100xf32>, %b: tensor<100x96xf32>, %bias: tensor<96
   %4 = stablehlo.add %3, %y : tensor<64x96xf32>
   return %4 : tensor<64x96xf32>
 }
+
+// -----
+
+// The last columns are computed by a panel that goes back over some of the one before: no edge, no mask.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-NOT: masked
+// CHECK: vector.fma
+// CHECK-NOT: masked
+func.func @main(%a: tensor<67x100xf32>, %b: tensor<100x101xf32>) -> tensor<67x101xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<67x100xf32>, tensor<100x101xf32>) -> tensor<67x101xf32>
+  return %0 : tensor<67x101xf32>
+}
+
+// -----
+
+// Not where the blocks of k are added up in the result: what is computed twice would be added twice.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK: vector.fma
+// CHECK: masked
+func.func @main(%a: tensor<67x2000xf32>, %b: tensor<2000x101xf32>) -> tensor<67x101xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<67x2000xf32>, tensor<2000x101xf32>) -> tensor<67x101xf32>
+  return %0 : tensor<67x101xf32>
+}

@@ -6,7 +6,9 @@
           for each tile of MR rows:                 C tile = sum over k of A column x B row, all in registers
 
 The tile is MR x NR sums in vector registers; one step of k loads NR lanes of B and broadcasts MR lanes of A. Where
-registers are few, the first tiles leave a row to the next, so that the rows come out even. A kernel of nothing but a product does
+registers are few, the first tiles leave a row to the next, so that the rows come out even. Where an element of C is written
+once, and from its sum alone, the last panel goes as far back as makes it whole, and so does the last tile: what two of them
+compute has the same bits, and no edge needs code of its own. A kernel of nothing but a product does
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
 all of the other once. With few rows a panel is used right after it is packed, while it is in the first-level cache. What
 is summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed
@@ -161,11 +163,15 @@ class Product:
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
         # on 16 registers a step of k is at most 12 multiply-adds, two a cycle: what is done beside them is felt
         self.steps_are_short = cpu.registers < 32
-        self.cuts_rows = self.tiles * self.mr - self.short != self.m
         longest = SMALL_INT_BLOCK_K.get(self.element, BLOCK_K) if self.group == 1 else BLOCK_K * self.group
         blocks = -(-self.k // longest)
         self.kc = min(self.k, _round_up(-(-self.k // blocks), self.lanes * self.group))
         self.blocks = -(-self.k // self.kc)
+        # what is computed twice may be written twice if it is neither added to nor put into anything
+        repeats = not accumulate and epilogue is None and self.blocks == 1 and not self.is_packed
+        self.repeats_rows, self.repeats_columns = repeats and self.m > self.mr, repeats and self.n > self.nr
+        self.cuts_rows = self.m % self.mr > 0 and not self.short and not self.repeats_rows
+        self.cuts_columns = self.n % self.nr > 0 and not self.repeats_columns
         self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
         block_bytes = self.packed_steps * form.bytes
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
@@ -284,7 +290,7 @@ class Product:
             nest.loop(*panels, self.chunk_panels, some)
 
         def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
-            j, start = multiply(s, self.nr), self.first_row(t0)
+            j, start = self.first_column(s), self.first_row(t0)
 
             def tile(t: ir.Value) -> None:
                 i = self.first_row(t)
@@ -295,13 +301,24 @@ class Product:
         nest.once_or_loop(self.k, self.kc, block)
 
     def first_row(self, t: Index) -> Index:
-        """Where a tile begins; of the last tile's end, the number of rows or more."""
+        """Where a tile begins."""
         row = multiply(t, self.mr)
-        return nest.subtract(row, nest.minimum(t, self.short)) if self.short else row
+        if self.short:
+            return nest.subtract(row, nest.minimum(t, self.short))
+        return nest.minimum(row, self.m - self.mr) if self.repeats_rows and self.m % self.mr else row
+
+    def last_row(self, t: Index) -> Index:
+        """Where the tiles before tile t end."""
+        return nest.minimum(add(self.first_row(nest.subtract(t, 1)), self.mr), self.m)
+
+    def first_column(self, s: Index) -> Index:
+        """Where a panel begins."""
+        column = multiply(s, self.nr)
+        return nest.minimum(column, self.n - self.nr) if self.repeats_columns and self.n % self.nr else column
 
     def rows_of(self, t: Index) -> Index:
-        """How many rows of a tile count: the first tiles compute the first row of the next as well, and leave it."""
-        if not self.short:
+        """How many rows of a tile count: the first tiles compute the first row of the next as well, and may leave it."""
+        if not self.short or self.repeats_rows:
             return self.mr
         return add(nest.minimum(nest.maximum(nest.subtract(t, self.short - 1), 0), 1), self.mr - 1)
 

@@ -39,7 +39,7 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
     if of.is_packed:
         return
     if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
-        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), multiply(s, of.nr)))
+        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), of.first_column(s)))
         return
 
     stored = Vectors(of.source, of.lanes)
@@ -49,7 +49,7 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
     def row(k: ir.Value) -> None:
         def panel(s: ir.Value, *, cut: bool) -> None:
             base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
-            n = multiply(s, of.nr)
+            n = of.first_column(s)
             source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
@@ -57,8 +57,8 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
                 row = _loaded(of, source.moved(w), stored, count)
                 target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
-        if of.masks or of.n % of.nr == 0:
-            nest.loop(s0, s1, 1, lambda s: panel(s, cut=of.n % of.nr > 0))
+        if of.masks or not of.cuts_columns:
+            nest.loop(s0, s1, 1, lambda s: panel(s, cut=of.cuts_columns))
             return
         nest.loop(s0, nest.minimum(s1, whole), 1, lambda s: panel(s, cut=False))
         nest.loop(nest.maximum(s0, whole), s1, 1, lambda s: panel(s, cut=True))
@@ -70,8 +70,7 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     """Tiles t0 .. t1 of rows, and what is noted of them."""
     noted = _begin(of, "lhs")
     if of.a_labels[-1] == "k":
-        stop = add(of.first_row(nest.subtract(t1, 1)), of.mr) if of.short else of.first_row(t1)
-        noted = _rows(of, of.first_row(t0), nest.minimum(stop, of.m), noted)
+        noted = _rows(of, of.first_row(t0), of.last_row(t1), noted)
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
@@ -88,7 +87,8 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
     target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
     # of the starts; a tile may be wider than it has rows
-    last = extent - apart if side == "lhs" and of.short else (extent - 1) // apart * apart
+    goes_back = of.short or of.repeats_rows if side == "lhs" else of.repeats_columns
+    last = extent - apart if goes_back else (extent - 1) // apart * apart
     parts = range(0, width, of.lanes)
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
@@ -121,9 +121,10 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
     """Rows start .. stop of lhs as (m, k)."""
 
     def row(i: ir.Value, *noted: ir.Value) -> Notes:
-        def part(step: ir.Value, *noted: ir.Value) -> Notes:
+        def part(step: Index, *noted: ir.Value) -> Notes:
+            step, *run = _run(of, step, again=True)
             where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
-            lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *_run(of, step)))
+            lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *run))
             found = _note(of, "lhs", lanes, list(noted), 0)
             place = add(multiply(nest.subtract(i, start), of.a_stride), step)
             of.vectors.store(product_forms.as_lhs(of.form, lanes), of.packed_a, [place])
@@ -141,14 +142,14 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
     def column(w: Index, noted: Notes, number: int) -> Notes:
         first = add(j, w)
 
-        def square(step: ir.Value, *noted: ir.Value) -> Notes:
+        def square(step: Index, *noted: ir.Value) -> Notes:
+            step, longest, count = _run(of, step, again=not of.form.offsets)  # whose sums have each element once
             source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
-            longest, count = _run(of, step)
             stored = Vectors(of.source, longest)
             rows = []
             for r in range(of.lanes):
                 row: Index = r
-                if of.n % of.nr:  # what is read twice is stored nowhere
+                if of.cuts_columns:  # what is read twice is stored nowhere
                     row = nest.minimum(r, nest.subtract(of.n - 1, first))
                 fetched = _loaded(of, source.moved(multiply(row, between_rows)), stored, count)
                 rows.append(product_forms.run_to_lanes(of.form, fetched))
@@ -171,12 +172,17 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
     return nest.loop(0, of.nr, of.lanes, lambda w, *noted: column(w, list(noted), 0), noted)
 
 
-def _run(of: Product, step: ir.Value) -> tuple[int, Index]:
-    """The elements of one packed vector along k: how many there may be, and how many there are (0: all)."""
+def _run(of: Product, step: Index, *, again: bool) -> tuple[Index, int, Index]:
+    """One packed vector along k: where it begins, and its elements: how many there may be, and how many there are (0: all).
+
+    again: what another vector has may be packed again, so that the last one of a block goes as far back as makes it whole.
+    """
     longest = of.lanes * of.group
     if of.k % longest == 0:
-        return longest, 0
-    return longest, nest.minimum(longest, nest.subtract(of.depth, multiply(step, of.group)))
+        return step, longest, 0
+    if again and of.k % of.group == 0 and of.k - (of.blocks - 1) * of.kc >= longest:
+        return nest.minimum(step, nest.subtract(of.steps, of.lanes)), longest, 0
+    return step, longest, nest.minimum(longest, nest.subtract(of.depth, multiply(step, of.group)))
 
 
 def lanes_left(of: Product, extent: int, start: Index) -> Index:

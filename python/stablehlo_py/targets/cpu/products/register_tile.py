@@ -50,7 +50,7 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Inde
     """Add a tile to C, as far as it is inside."""
     inside = [
         arith.cmpi(arith.CmpIPredicate.sle, nest.index(add(start, size)), nest.index(extent))
-        for start, size, extent, cut in ((i, of.mr, of.m, of.cuts_rows), (j, of.nr, of.n, of.n % of.nr))
+        for start, size, extent, cut in ((i, of.mr, of.m, of.cuts_rows), (j, of.nr, of.n, of.cuts_columns))
         if cut
     ]
     if not inside:
@@ -263,7 +263,7 @@ def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Inde
     def row(r: ir.Value) -> None:
         def part(column: Index) -> None:
             n = add(j, column)
-            count = 0 if of.n % of.nr == 0 else lanes_left(of, of.n, n)
+            count = 0 if not of.cuts_columns else lanes_left(of, of.n, n)
             where = of.at(of.c_labels, m=add(i, r), n=n)
             value = _as_result(of, of.sums.load(of.tile_of_c, [add(multiply(r, of.nr), column)]))
             if of.accumulate or of.first is not True:
