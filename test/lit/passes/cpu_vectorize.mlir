@@ -324,23 +324,24 @@ func.func @keys(%x: memref<64xi32>, %y: memref<64xi32>, %key: i32) attributes {k
 // CHECK: arith.divf {{.*}} vector<16xf32>
 // CHECK: llvm.intr.prefetch
 // CHECK: return
-func.func @next_row(%x: memref<1024x1024xf32>, %y: memref<1024x1024xf32>) attributes {kernel = "rows"} {
+func.func @next_row(%x: memref<60x8192xf32>, %y: memref<60x8192xf32>) attributes {kernel = "rows"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c1024 = arith.constant 1024 : index
+  %c60 = arith.constant 60 : index
+  %c8192 = arith.constant 8192 : index
   %zero = arith.constant 0.0 : f32
-  scf.for %r = %c0 to %c1024 step %c1 {
-    %s = scf.for %i = %c0 to %c1024 step %c1 iter_args(%acc = %zero) -> f32 {
-      %a = memref.load %x[%r, %i] : memref<1024x1024xf32>
+  scf.for %r = %c0 to %c60 step %c1 {
+    %s = scf.for %i = %c0 to %c8192 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%r, %i] : memref<60x8192xf32>
       %b = arith.addf %acc, %a fastmath<reassoc> : f32
       scf.yield %b : f32
     }
-    scf.for %i = %c0 to %c1024 step %c1 {
-      %a = memref.load %x[%r, %i] : memref<1024x1024xf32>
+    scf.for %i = %c0 to %c8192 step %c1 {
+      %a = memref.load %x[%r, %i] : memref<60x8192xf32>
       %b = arith.divf %a, %s : f32
       %c = arith.mulf %b, %b : f32
       %d = arith.subf %c, %s : f32
-      memref.store %d, %y[%r, %i] : memref<1024x1024xf32>
+      memref.store %d, %y[%r, %i] : memref<60x8192xf32>
     }
   }
   return
@@ -477,5 +478,64 @@ func.func @largest(%x: memref<128xf32>, %y: memref<1xf32>) attributes {kernel = 
     scf.yield %b : f32
   }
   memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}
+
+// -----
+
+// The last loop of a row is done a row later, within the loop before it, by the sum of that row; the last row's is left.
+// AVX2-LABEL: func.func @delayed_rows
+// AVX2: %[[R:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[BEFORE:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (index, f32)
+// AVX2: vector.broadcast %[[SUM]]
+// AVX2: scf.for
+// AVX2-DAG: arith.addf {{.*}} vector<8xf32>
+// AVX2-DAG: arith.divf {{.*}} vector<8xf32>
+// AVX2: scf.yield %[[I]], %{{.*}} : index, f32
+// AVX2: vector.broadcast %[[R]]#1
+// AVX2: arith.divf {{.*}} vector<8xf32>
+func.func @delayed_rows(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c64 step %c1 {
+    %s = scf.for %j = %c0 to %c128 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    scf.for %j = %c0 to %c128 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.divf %a, %s : f32
+      memref.store %b, %y[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Not where the result may stand in the memory of an operand: the first row would be written before it is read.
+// AVX2-LABEL: func.func @rows_in_place
+// AVX2-NOT: -> (index, f32)
+func.func @rows_in_place(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attributes {kernel = "rows", kernel.reuse = array<i64: 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c64 step %c1 {
+    %s = scf.for %j = %c0 to %c128 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    scf.for %j = %c0 to %c128 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.divf %a, %s : f32
+      memref.store %b, %y[%i, %j] : memref<64x128xf32>
+    }
+  }
   return
 }

@@ -23,6 +23,7 @@ from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.ordered_loops import is_ordered
 from stablehlo_py.targets.cpu.emit.streaming import stream_end
 from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.vectors.delayed_rows import delay_last_loops
 from stablehlo_py.targets.cpu.vectors.uniform_sums import join_uniform_sums
 from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, innermost, trip_count
 from stablehlo_py.targets.cpu.vectors.vector_loops import write_loop
@@ -74,6 +75,8 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
     """Rewrite the innermost loops of a kernel; mark it by what is left, see nest.VECTOR_CODE and ORDERED_CODE."""
     found: list[Innermost] = []
     loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
+    if delay_last_loops(function, [op for op in loops if op.name == "scf.for"], cpu):
+        loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
     left = [op for op in loops if op.name != "scf.for"]
     around = _ops_around(loops)
     for op in loops:

@@ -62,7 +62,7 @@ class Body:
         vectors = None if plan.steps is None else plan.steps // plan.lanes
         self.reductions = [Lanes(r, plan.lanes, vectors, cpu) for r in self.loop.reductions]
         self.past: list[Address] = []
-        self.is_streaming = False
+        self.is_streaming: bool | ir.Value = False  # whether what goes past the caches may
         self._row = row
         self._types: dict[ir.Type, ir.VectorType] = {}
         self._slots: dict[ir.Value, int] = {}
@@ -207,11 +207,16 @@ class Body:
                 assert stored is not None
                 now.values[stored] = lanes
                 return
-            here, streaming = now.here[access].moved(now.behind), self.is_streaming and is_past
-            if isinstance(lanes, tuple):
-                here.store_pair(*lanes, streaming=streaming)
-                return
-            here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=streaming)
+            here = now.here[access].moved(now.behind)
+
+            def store(*, streaming: bool) -> None:
+                if isinstance(lanes, tuple):
+                    here.store_pair(*lanes, streaming=streaming)
+                else:
+                    here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=streaming)
+
+            may_stream = self.is_streaming if is_past and now.mask is None else False
+            nest.when(may_stream, lambda: store(streaming=True), lambda: store(streaming=False))
 
         return do
 

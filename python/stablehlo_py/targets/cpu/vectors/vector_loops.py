@@ -16,7 +16,7 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.vectors.vector_body import Body
-from stablehlo_py.targets.cpu.vectors.vector_plan import ROWS, Plan, Rows
+from stablehlo_py.targets.cpu.vectors.vector_plan import LONG, ROWS, Plan, Rows
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 
 
@@ -96,14 +96,19 @@ class _Loops:
         if not self.body.past:
             return self._over(low, end, starts, most)
         # where the buffers are aligned for it, as those of the runtime are
-        aligned = [address.is_aligned(self.cpu.vector_bytes) for address in self.body.past]
+        aligned = functools.reduce(
+            arith.andi, [address.is_aligned(self.cpu.vector_bytes) for address in self.body.past]
+        )
+        if self.plan.loop.work > LONG:  # a branch in each step is less than the loop once more
+            self.body.is_streaming = aligned
+            return self._over(low, end, starts, most)
 
         def over(streaming: bool, count: int) -> list[ir.Value]:
             self.body.is_streaming = streaming
             return self._over(low, end, starts, count)
 
         return nest.choose(
-            functools.reduce(arith.andi, aligned),
+            aligned,
             [v.type for v in starts],
             lambda: over(True, most),
             # the bits of a reduction must not depend on where its buffers are
