@@ -27,10 +27,13 @@ _TANH_IS_ONE_32, _TANH_IS_ONE_64 = 9.5, 20.0
 _SINH_RANGE = 712.0
 
 
-def reduce_exp(m: Arithmetic, x: Num, *, biases: int = 2) -> tuple[Whole, Num]:
-    """n and r with x = n log(2) + r, |r| <= log(2) / 2. biases: what n is to become, see `Whole`: two powers of two, or one."""
+def reduce_exp(m: Arithmetic, x: Num, *, biases: int = 2, more: int = 0) -> tuple[Whole, Num]:
+    """n and r with x = n log(2) + r, |r| <= log(2) / 2.
+
+    biases: what n is to become, see `Whole`: two powers of two, or one; more: by so much larger a power.
+    """
     high, low = LN2_PARTS_64 if format_of(x) is F64 else LN2_PARTS_32
-    n = nearest(m, x, LOG2_E, biases * format_of(x).bias)
+    n = nearest(m, x, LOG2_E, biases * format_of(x).bias + more)
     return n, m.multiply_add(n.value, -low, m.multiply_add(n.value, -high, x))
 
 
@@ -57,6 +60,16 @@ def _scaled_expm1(m: Arithmetic, power: Num, r: Num, one: float) -> Num:
 def exp(m: Arithmetic, x: Num) -> Num:
     n, r = reduce_exp(m, clamp(x, *(_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)))
     return m.scale_one_and(expm1_of_rest(m, r), n)
+
+
+def exp_not_positive(m: Arithmetic, x: Num) -> Num:
+    """exp of x <= 0, the same bits with fewer operations: 2^(n + c) is normal, and then 2^-c rounds subnormal results."""
+    if m.ldexp:
+        return exp(m, x)
+    c = format_of(x).bias // 2 + 1
+    n, r = reduce_exp(m, clamp(x, (_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)[0], None), biases=1, more=c)
+    power = power_of_two(n, c)
+    return m.multiply_add(expm1_of_rest(m, r), power, power) * 2.0**-c
 
 
 def exp_normal(m: Arithmetic, x: Num, *, short: bool = False) -> Num:

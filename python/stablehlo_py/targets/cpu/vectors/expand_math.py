@@ -10,8 +10,9 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.features import features_of
+from stablehlo_py.targets.cpu.vectors.row_maxima import is_not_positive
 from stablehlo_py.targets.cpu.vectors.short_nans import is_needless
-from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand
+from stablehlo_py.transforms.math_expansions import CALLS, OPS, Function, expand, exponential
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
 
 MADE = ("arith.", "llvm.", *(f"math.{name}" for name in ("absf", "copysign", "floor", "fma", "roundeven", "sqrt")))
@@ -67,6 +68,8 @@ def _function_of(op: ir.Operation) -> Function | None:
     function = OPS.get(name)
     if name == "func.call":
         function = CALLS.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value.removesuffix("f"))
+    elif name == "math.exp" and is_not_positive(op.operands[0]):
+        function = exponential.exp_not_positive
     if function is None or not isinstance(op.results[0].type, ir.F32Type | ir.F64Type):
         return None
     return function
