@@ -100,6 +100,35 @@ def test_floats(name: str, cpu: str, element: str, emitted: mock.Mock) -> None:
 
 
 @pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("name", [name for name, (image, *_) in CASES.items() if len(image) > 3])
+@pytest.mark.parametrize("orders", [("first", "first"), ("first", "last"), ("last", "first")])
+@pytest.mark.parametrize("element", ["float32", "bfloat16"])
+def test_features_apart(name: str, orders: tuple[str, str], element: str, emitted: mock.Mock) -> None:
+    """The image, the result or both with features first; rows of places shorter than a vector too; an infinity among them."""
+    image, kernel, options = CASES[name]
+    dtype = np.dtype(element if element != "bfloat16" else ml_dtypes.bfloat16)
+    x, w = numbers(image, dtype).copy(), numbers(kernel, dtype, seed=1)
+    x[(-1, *(n // 2 for n in image[1:-1]), 3)] = np.inf
+    last = ORDERS[len(image) - 2]
+    of = {"last": last[0], "first": "NC" + last[0][1:-1]}
+    dims = (of[orders[0]], last[1], of[orders[1]])
+    turned = np.ascontiguousarray(np.transpose(x, [last[0].index(c) for c in dims[0]]))
+    texts = [
+        jax.jit(convolution(image, dimension_numbers=d, precision=p, preferred_element_type=np.float32, **options))
+        .lower(a, w)
+        .as_text()
+        for d, p, a in ((dims, None, turned), (last, "highest", x))
+    ]
+    (found,) = compiled(texts[0])(turned, w)
+    assert emitted.call_count == 1
+    (plain,) = compiled(texts[1])(x, w)
+    plain = np.transpose(plain, [last[2].index(c) for c in dims[2]])
+    assert found.shape == plain.shape
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(plain))
+    np.testing.assert_allclose(found, plain, rtol=0, atol=1e-5 * np.abs(plain[np.isfinite(plain)]).max())
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
 @pytest.mark.parametrize("scale", [1e-44, 1e-20, 1e18])
 def test_sizes_of_weights_and_elements_do_not_matter(scale: float, emitted: mock.Mock) -> None:
     """Subnormal weights are numbers, and elements of any size beside each other disturb only windows that read them."""
@@ -179,8 +208,13 @@ def test_integers_at_the_end_of_their_range(element: str, most: int, emitted: mo
 
 @pytest.mark.usefixtures("whatever_it_takes")
 @pytest.mark.parametrize("name", ["half a tile left", "images of few places", "a line"])
-def test_every_number_of_threads_gives_the_same_bits(name: str) -> None:
+@pytest.mark.parametrize("is_first", [False, True])
+def test_every_number_of_threads_gives_the_same_bits(name: str, is_first: bool) -> None:
     image, kernel, options = CASES[name]
+    if is_first:
+        if len(image) < 4:
+            pytest.skip("places along the first axis are not turned")
+        image, options = (image[0], image[-1], *image[1:-1]), {"dimension_numbers": ("NCHW", "HWIO", "NCHW")}
     x, w = numbers(image), numbers(kernel, seed=1)
     x[0, 3, 3] = np.inf  # some steps are done again
     text = jax.jit(convolution(image, **options)).lower(x, w).as_text()

@@ -93,6 +93,22 @@ def ceil_divided(a: int | ir.Value, b: int) -> int | ir.Value:
     return a if b == 1 else arith.divui(arith.addi(a, index(b - 1)), index(b))
 
 
+def divided(a: int | ir.Value, b: int) -> tuple[int | ir.Value, int | ir.Value]:
+    """Quotient and remainder of a >= 0."""
+    if isinstance(a, int):
+        return a // b, a % b
+    return (a, 0) if b == 1 else (arith.divui(a, index(b)), arith.remui(a, index(b)))
+
+
+def place_of(at: Sequence[int | ir.Value], strides: Sequence[int | ir.Value]) -> int | ir.Value:
+    """How far into a buffer something is that is `at` these numbers along its dimensions."""
+    total: int | ir.Value = 0
+    for number, stride in zip(at, strides, strict=True):
+        if not (isinstance(number, int) and number == 0):
+            total = add(total, multiply(number, stride))
+    return total
+
+
 def subtract(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     if isinstance(a, int) and isinstance(b, int):
         return a - b

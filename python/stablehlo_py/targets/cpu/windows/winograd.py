@@ -35,7 +35,8 @@ GAIN = 1.15  # times less than plain sums take, for twice the code
 IMAGE, KERNEL, RESULT = 40, 60, 30
 TILE = 20  # cycles of a tile of sums beside its products
 APART = 0.05  # of the time of steps done together that transforming the weights for them may take
-COPIED = 2  # of a weight that is moved by itself
+COPIED = 2  # of an element that is moved by itself
+TURNED = 8  # of a vector that is turned with its neighbours
 FAR = 12  # bytes a cycle from the last cache
 LARGEST = {"i8": 128, "ui8": 255}  # magnitudes
 Place = tuple[int, ...]
@@ -88,6 +89,39 @@ class Winograd:
         return self.images * self.rows * math.prod(self.tiles[1:])
 
     @property
+    def image_column(self) -> int:
+        """The axis whose places are neighbours in the image where its features are apart; -1 for none."""
+        return next((n for n, axis in enumerate(self.geometry.axes) if axis.x == 1 and axis.size > 1), -1)
+
+    @property
+    def result_column(self) -> int:
+        """The same of the result."""
+        return next((n for n, axis in enumerate(self.geometry.axes) if axis.o == 1 and axis.places > 1), -1)
+
+    @property
+    def is_image_turned(self) -> bool:
+        return self.geometry.loops["i"].x != 1
+
+    @property
+    def is_result_turned(self) -> bool:
+        return self.geometry.loops["f"].o != 1
+
+    @property
+    def tiles_along(self) -> tuple[int, ...]:
+        """Of one step."""
+        return (self.rows, *self.tiles[1:])
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Elements of the image along each axis that a step reads."""
+        along = zip(self.tiles_along, self.moves, self.reads, strict=True)
+        return tuple((tiles - 1) * move + read for tiles, move, read in along)
+
+    @property
+    def places_of_step(self) -> tuple[int, ...]:
+        return tuple(tiles * step for tiles, step in zip(self.tiles_along, self.steps, strict=True))
+
+    @property
     def split(self) -> Split:
         """The steps; sizes of the first axis in places of the result."""
         counts = {"b": self.geometry.loops["b"].extent // self.images, "g": 1, "lanes": 1}
@@ -126,7 +160,7 @@ def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd 
         axis.spread > 1 or axis.stuffing > 1 or axis.phases for axis in axes
     ):
         return None
-    if (loops["i"].x, loops["f"].o) != (1, 1) or not _fits(geometry, form, filtered):
+    if not _fits(geometry, form, filtered):
         return None
     lanes = cpu.lanes(form.bytes)
     if min(loops["i"].extent, loops["f"].extent) < lanes:
@@ -140,6 +174,10 @@ def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd 
         tall = -(-count // -(-count // most))
         whole = (-(-tiles[0] // rows) * rows, *tiles[1:])
         found.append(_costed(Winograd(geometry, filtered, whole, images, rows, tall, vectors, lanes), form, cpu))
+    if (found[0].is_image_turned and found[0].image_column < 1) or (
+        found[0].is_result_turned and found[0].result_column < 1
+    ):
+        return None
     best = min(found, key=lambda plan: plan.cycles)
     return best if best.cycles * GAIN < plain else None
 
@@ -172,11 +210,22 @@ def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
     kernel = plan.matrices * depth * columns * bytes_
     between = plan.matrices * count * (depth + columns) * bytes_
     far = sum(moved / FAR for moved, size in ((kernel, kernel), (2 * between, between)) if size > cpu.l2 // 2)
+    turned = 0.0
+    for is_turned, column, size in (
+        (plan.is_image_turned, plan.image_column, math.prod(plan.reach) * depth),
+        (plan.is_result_turned, plan.result_column, math.prod(plan.places_of_step) * plan.features),
+    ):
+        if is_turned:
+            axis = plan.geometry.axes[column]
+            is_narrow = min(axis.size, axis.places) < plan.lanes
+            turned += plan.images * size * (COPIED if is_narrow else TURNED / plan.lanes)
     weights = depth * columns / plan.lanes * KERNEL * share
     if plan.geometry.loops["f"].w != 1:
-        weights += depth * form.group * plan.features * math.prod(axis.taps for axis in plan.geometry.axes) * COPIED
+        weights += plan.depth * columns * math.prod(axis.taps for axis in plan.geometry.axes) * TURNED / plan.lanes
+    if kernel > cpu.l2 // 2:
+        weights += 3 * kernel / FAR
     # steps that are done together transform the weights for themselves
-    step = products + transforms + far
+    step = products + transforms + turned + far
     grain = min(split.steps, math.ceil(weights / (APART * step)))
     return replace(plan, grain=grain, cycles=split.steps * (split.imbalance * step + weights / grain))
 

@@ -1,22 +1,20 @@
-"""The loops of a convolution by Winograd's filters: see winograd.py.
+"""The loops of a convolution by Winograd's filters.
 
-transform the kernel into a matrix (input features x output features) for each product of a tile
-for each step (some rows of tiles of some images):                                    parallel
-  copy the part of the image that it reads, with its zeros
-  transform it into matrices (tiles x input features)
-  for each pair of matrices, for each register tile:  sums of products over the input features
-  transform the sums into results; what is not finite throughout is done again as plain sums
+    transform the kernel into a matrix (input features x output features) for each product of a tile
+    for each step (some rows of tiles of some images):                                    parallel
+      transform the part of the image that it reads into matrices (tiles x input features)
+      for each pair of matrices, for each register tile:  sums of products over the input features
+      transform the sums into results; what is not finite throughout is done again as plain sums
+
+winograd.py has the filters and the plan, winograd_image.py and winograd_results.py say where things are read and go.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence
 
 from stablehlo_py.mlir import arith, ir, vector
-from stablehlo_py.ops import llvm_ops
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
@@ -32,8 +30,9 @@ from stablehlo_py.targets.cpu.products.product_forms import (
 from stablehlo_py.targets.cpu.windows import winograd
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
 from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, TAPS, Place, Winograd
+from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts, in_vectors, turned
+from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
 from stablehlo_py.transforms.kernels.kernel_parallel import give_range
-from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 Index = int | ir.Value
 
@@ -48,7 +47,7 @@ def emit(plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value
 
 
 class _Emitter:
-    """kernel, image, sums: the matrices, `of_...` elements from one to the next; patch: what a tile at an edge reads."""
+    """kernel, image, sums: the matrices, `of_...` elements from one to the next."""
 
     def __init__(self, plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value]) -> None:
         self.plan, self.form, self.of = plan, replace(form, lanes=plan.lanes), plan.geometry
@@ -64,21 +63,23 @@ class _Emitter:
         self.image = nest.scratch([plan.matrices * self.of_image], form.packed)
         self.sums = nest.scratch([plan.matrices * self.of_sums], form.sums)
         self.stored = Vectors(ir.MemRefType(self.x.type).element_type, plan.lanes * form.group)
-        self.patch = nest.scratch([math.prod(plan.reads) * plan.depth * form.group], self.stored.element)
-        self.checked = nest.scratch([plan.lanes], form.sums)
+        self.parts = ImageParts(plan, self.x, form.group)
         self.window = [TAPS if n in plan.filtered else 1 for n in range(len(self.of.axes))]
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         self.w, self.of = self._kernel_by_features()
+        self.results = StepResults(self.plan, self.of, self.form, (self.x, self.w, self.out))
         self._kernel()
+        self.parts.begin()
         nest.loop(begin, end, 1, self._step)
 
     def _step(self, number: ir.Value) -> None:
         split = self.plan.split
         starts: dict[str, Index] = {"g": 0}
-        images, along = divided(number, split.counts["o0"]) if split.counts["o0"] > 1 else (number, 0)
+        images, along = nest.divided(number, split.counts["o0"])
         starts["o0"] = multiply(along, split.sizes["o0"])
         starts["b"] = multiply(images, split.sizes["b"]) if split.counts["b"] > 1 else 0
+        self.parts.fill(starts["b"], starts["o0"])
         self._image(starts)
         self._products()
         self._results(starts)
@@ -86,30 +87,31 @@ class _Emitter:
     # --- the kernel
 
     def _kernel_by_features(self) -> tuple[ir.Value, Geometry]:
-        """The kernel with its output features innermost, and the convolution that reads it: a copy where they are not."""
-        of, group = self.of, self.form.group
-        f, i = of.loops["f"], of.loops["i"]
-        if f.w == 1:
+        """The kernel with its output features innermost, and the convolution that reads it: a copy where they are not.
+
+        What lies between two features moves out, the rest stays where it is.
+        """
+        of = self.of
+        between = of.loops["f"].w
+        if between == 1:
             return self.w, of
-        features, size = self.plan.features, self.plan.depth * group * self.plan.features
-        copy = nest.scratch([math.prod(self.window) * size], self.stored.element)
-        strides = [math.prod(self.window[n + 1 :]) * size for n in range(len(of.axes))]
-        loops = [(count, axis.w, to) for count, axis, to in zip(self.window, of.axes, strides, strict=True)]
-        loops += [(features, f.w, 1), (self.plan.depth * group, i.w // group, features)]
+        vectors = Vectors(ir.MemRefType(self.w.type).element_type, self.plan.lanes)
+        count = ir.MemRefType(self.w.type).shape[0]
+        features, block = self.plan.features, between * self.plan.features
+        copy = nest.scratch([count], vectors.element)
 
-        def along(n: int, place: Index, to: Index) -> None:
-            if n == len(loops):
-                nest.store(nest.load(self.w, [place]), copy, [to])
-                return
-            count, step, there = loops[n]
-            nest.once_or_loop(
-                count, 1, lambda k: along(n + 1, add(place, multiply(k, step)), add(to, multiply(k, there)))
-            )
+        def part(at: Index) -> None:
+            source, target = Address.of(self.w, [at]), Address.of(copy, [at])
+            turned(source, between, features, target, features, between, vectors)
 
-        along(0, of.first_tap, 0)
-        near = {"f": replace(f, w=1), "i": replace(i, w=group * features)}
-        axes = tuple(replace(axis, w=to) for axis, to in zip(of.axes, strides, strict=True))
-        return copy, replace(of, loops={**of.loops, **near}, axes=axes, first_tap=0)
+        nest.once_or_loop(count, block, part)
+
+        def moved(stride: int) -> int:
+            return stride * features if abs(stride) < between else stride
+
+        axes = tuple(replace(axis, w=moved(axis.w)) for axis in of.axes)
+        loops = {**of.loops, "f": replace(of.loops["f"], w=1), "i": replace(of.loops["i"], w=moved(of.loops["i"].w))}
+        return copy, replace(of, loops=loops, axes=axes, first_tap=sum(-(a.taps - 1) * min(a.w, 0) for a in axes))
 
     def _kernel(self) -> None:
         """(matrix, panel, input feature, features of the panel)."""
@@ -127,7 +129,7 @@ class _Emitter:
                 places = [first.moved(member * between + offset) for offset in offsets]
                 loaded = [self._weights(place.load(stored.type, mask)) for place in places]
                 members.append(winograd.of_kernel(dict(zip(taps, loaded, strict=True)), plan.filtered))
-            panel, lane = divided(f, plan.width)
+            panel, lane = nest.divided(f, plan.width)
             to = Address.of(self.kernel, [add(multiply(add(multiply(panel, plan.depth), c), plan.width), lane)])
             for n, place in enumerate(sorted(members[0])):
                 to.moved(n * self.of_kernel).store(self._joined([weights[place] for weights in members]))
@@ -161,16 +163,11 @@ class _Emitter:
         places = self._places(READ)
 
         def tile(number: Index, at: Sequence[Index], b: Index) -> None:
-            corner = []
-            for n, (place, move) in enumerate(zip(at, plan.moves, strict=True)):
-                begin = multiply(starts["o0"], self.of.axes[0].step) if n == 0 else 0
-                corner.append(nest.subtract(add(begin, multiply(place, move)), self.of.axes[n].before))
-            source, strides = self._source(corner, add(starts["b"], b))
-            offsets = [self._dot(place, strides) for place in places]
+            source, strides = self.parts.of_tile(at, b, starts)
+            offsets = [nest.place_of(place, strides) for place in places]
             target = Address.of(self.image, [multiply(number, depth)])
 
             def features(c: Index) -> None:
-                c = nest.minimum(c, depth - lanes) if depth % lanes else c
                 first = source.moved(multiply(c, group))
                 loaded = [run_to_lanes(self.form, first.moved(offset).load(self.stored.type)) for offset in offsets]
                 read = {place: self._cast(value, work) for place, value in zip(places, loaded, strict=True)}
@@ -178,81 +175,9 @@ class _Emitter:
                 for n, (_, value) in enumerate(sorted(winograd.of_image(read, plan.filtered).items())):
                     to.moved(n * self.of_image).store(self._cast(value, self.packed.type))
 
-            nest.once_or_loop(depth, lanes, features)
+            in_vectors(depth, lanes, features)
 
         self._tiles(tile)
-
-    def _source(self, corner: list[Index], b: Index) -> tuple[Address, list[Index]]:
-        """Where what a tile reads begins, and how far it is from one place to the next along each axis.
-
-        In the image itself, or where that ends within the tile, in a copy of this part with zeros around.
-        """
-        plan, axes, group = self.plan, self.of.axes, self.form.group
-        inside: ir.Value | None = None
-        for axis, first, count, tiles, move in zip(axes, corner, plan.reads, plan.tiles, plan.moves, strict=True):
-            if axis.before <= 0 and (tiles - 1) * move - axis.before + count <= axis.size:
-                continue
-            # as unsigned numbers, those before the image are large
-            here = arith.cmpi(arith.CmpIPredicate.ult, nest.index(first), nest.index(max(axis.size - count + 1, 0)))
-            inside = here if inside is None else arith.andi(inside, here)
-        strides: list[Index] = [axis.x * group for axis in axes]
-
-        def whole() -> Address:
-            start = add(multiply(b, self.of.loops["b"].x * group), self._dot(corner, strides))
-            return Address.of(self.x, [start])
-
-        if inside is None:
-            return whole(), strides
-        near = [math.prod(plan.reads[n + 1 :]) * plan.depth * group for n in range(len(axes))]
-
-        def copy() -> list[ir.Value]:
-            self._copy(corner, b, near)
-            return [Address.of(self.patch, [0]).pointer, *map(nest.index, near)]
-
-        types = [llvm_ops.pointer_type(), *[ir.IndexType.get()] * len(axes)]
-        found = nest.choose(inside, types, lambda: [whole().pointer, *map(nest.index, strides)], copy)
-        return Address(found[0], element_bytes(self.stored.element)), list(found[1:])
-
-    def _copy(self, corner: list[Index], b: Index, near: list[int]) -> None:
-        plan, axes, group = self.plan, self.of.axes, self.form.group
-
-        def along(n: int, place: Index, to: Index, inside: ir.Value | None) -> None:
-            if n == len(axes):
-                assert inside is not None
-                nest.when(inside, lambda: self._move(place, to), lambda: self._move(None, to))
-                return
-            axis = axes[n]
-
-            def one(k: Index) -> None:
-                at = nest.index(add(corner[n], k))
-                here = arith.cmpi(arith.CmpIPredicate.ult, at, nest.index(axis.size))
-                both = here if inside is None else arith.andi(inside, here)
-                along(n + 1, add(place, multiply(at, axis.x * group)), add(to, multiply(k, near[n])), both)
-
-            nest.once_or_loop(plan.reads[n], 1, one)
-
-        along(0, multiply(b, self.of.loops["b"].x * group), 0, None)
-
-    def _move(self, place: Index | None, to: Index) -> None:
-        """All features of one place of the image, or zeros, to the copy."""
-        count, lanes = self.plan.depth * self.form.group, self.stored.lanes
-
-        def some(c: Index) -> None:
-            c = nest.minimum(c, count - lanes) if count % lanes else c
-            zero = nest.constant_vector(self.stored.type, 0)
-            value = zero if place is None else Address.of(self.x, [add(place, c)]).load(self.stored.type)
-            Address.of(self.patch, [add(to, c)]).store(value)
-
-        nest.once_or_loop(count, lanes, some)
-
-    @staticmethod
-    def _dot(places: Sequence[Index], strides: Sequence[Index]) -> Index:
-        total: Index = 0
-        for place, stride in zip(places, strides, strict=True):
-            if isinstance(place, int) and place == 0:
-                continue
-            total = add(total, multiply(place, stride))
-        return total
 
     def _cast(self, value: ir.Value, ty: ir.VectorType) -> ir.Value:
         return value if value.type == ty else vector.bitcast(ty, value)
@@ -313,129 +238,27 @@ class _Emitter:
     # --- the result
 
     def _results(self, starts: dict[str, Index]) -> None:
-        plan, lanes, features = self.plan, self.plan.lanes, self.plan.features
-        axes, plane = self.of.axes, self.of_sums
-        is_float = self.form.group == 1
-        begin = add(multiply(starts["b"], self.of.loops["b"].o), multiply(starts["o0"], axes[0].o))
-        if is_float:
-            self.total.store(self.total.zero(), self.checked, [0])
+        plan, results = self.plan, self.results
+        results.begin(starts)
 
         def tile(number: Index, at: Sequence[Index], b: Index) -> None:
-            start = add(begin, multiply(b, self.of.loops["b"].o))
-            for n, place in enumerate(at):
-                start = add(start, multiply(place, axes[n].o * plan.steps[n]))
-            source = Address.of(self.sums, [multiply(number, self.columns)])
-            target = Address.of(self.out, [start])
+            source, target = Address.of(self.sums, [multiply(number, self.columns)]), results.of_tile(at, b)
 
-            def of_features(f: Index) -> None:
-                f = nest.minimum(f, features - lanes) if features % lanes else f
+            def features(f: Index) -> None:
                 read = {
-                    place: source.moved(f).moved(n * plane).load(self.total.type)
+                    place: source.moved(f).moved(n * self.of_sums).load(self.total.type)
                     for n, place in enumerate(self._places(READ))
                 }
                 made = winograd.of_products(read, plan.filtered)
-                results = {place: self._scaled(value) for place, value in made.items()}
-                if is_float:
-                    self._check(list(results.values()))
-                self._store(results, at, starts, target.moved(f), 0)
+                results.store({place: self._scaled(value) for place, value in made.items()}, at, target.moved(f))
 
-            nest.once_or_loop(features, lanes, of_features)
+            in_vectors(plan.features, plan.lanes, features)
 
         self._tiles(tile)
-        if is_float:
-            total = self.total.load(self.checked, [0])
-            sum_ = vector.reduction(self.form.sums, "add", total)
-            nest.when(arith.cmpf(arith.CmpFPredicate.UNO, sum_, sum_), lambda: self._again(starts))
+        results.end()
 
     def _scaled(self, value: ir.Value) -> ir.Value:
         axes = len(self.plan.filtered)
         if self.form.group == 1:
             return arith.mulf(value, nest.constant_vector(self.total.type, RESULTS**-axes))
         return arith.shrsi(value, nest.constant_vector(self.total.type, axes))
-
-    def _check(self, results: list[ir.Value]) -> None:
-        """Add 0 for each finite one, NaN for any other."""
-        zero = self.total.zero()
-        marks = arith.mulf(results[0], zero)
-        for value in results[1:]:
-            marks = vector.fma(value, zero, marks)
-        self.total.store(arith.addf(self.total.load(self.checked, [0]), marks), self.checked, [0])
-
-    def _store(
-        self, results: dict[Place, ir.Value], at: Sequence[Index], starts: dict[str, Index], target: Address, axis: int
-    ) -> None:
-        """Those that are inside: the last tiles of an axis may reach beyond, or be there for even steps alone."""
-        if axis == len(self.of.axes):
-            for place, value in results.items():
-                target.moved(sum(n * a.o for n, a in zip(place, self.of.axes, strict=True))).store(value)
-            return
-        places, beyond = self.of.axes[axis].places, self.plan.tiles[axis] * self.plan.steps[axis]
-        if beyond == places:
-            self._store(results, at, starts, target, axis + 1)
-            return
-        here = add(multiply(at[axis], self.plan.steps[axis]), starts["o0"] if axis == 0 else 0)
-        for n in range(self.plan.steps[axis]):
-            part = {place: value for place, value in results.items() if place[axis] == n}
-            # with one place too many, first ones are always inside
-            inside = n == 0 and beyond == places + 1 > 2
-            condition = inside or arith.cmpi(arith.CmpIPredicate.ult, nest.index(add(here, n)), nest.index(places))
-            nest.when(condition, functools.partial(self._store, part, at, starts, target, axis + 1))
-
-    def _again(self, starts: dict[str, Index]) -> None:
-        """The results of this step as plain sums."""
-        plan, axes, batch = self.plan, self.of.axes, self.of.loops["b"]
-        rows = nest.minimum(plan.split.sizes["o0"], nest.subtract(axes[0].places, starts["o0"]))
-
-        def along(n: int, at: list[Index], out: Index) -> None:
-            if n == len(axes):
-                self._plain_sums(at, out)
-                return
-
-            def one(place: ir.Value) -> None:
-                here = add(place, starts["o0"]) if n == 0 else place
-                along(n + 1, [*at, here], add(out, multiply(here, axes[n].o)))
-
-            nest.loop(0, rows if n == 0 else axes[n].places, 1, lambda place: one(place))
-
-        def image(b: ir.Value) -> None:
-            b = add(b, starts["b"])
-            along(0, [b], multiply(b, batch.o))
-
-        nest.loop(0, plan.images, 1, lambda b: image(b))
-
-    def _plain_sums(self, at: Sequence[Index], out: Index) -> None:
-        """All features of one place of the result; at: the image, and the place along each axis."""
-        plan, axes, lanes, i = self.plan, self.of.axes, self.plan.lanes, self.of.loops["i"]
-        stored = Vectors(self.stored.element, lanes)
-
-        def tap(n: int, x: Index, w: Index, total: ir.Value) -> ir.Value:
-            if n == len(axes):
-                return nest.loop(0, plan.depth, 1, lambda c, total: [product(add(x, c), w, c, total)], [total])[0]
-            axis = axes[n]
-
-            def one(t: ir.Value, total: ir.Value) -> list[ir.Value]:
-                place = nest.index(nest.subtract(add(multiply(at[1 + n], axis.step), t), axis.before))
-                inside = arith.cmpi(arith.CmpIPredicate.ult, place, nest.index(axis.size))
-                moved = add(x, multiply(place, axis.x)), add(w, multiply(t, axis.w))
-                return nest.choose(inside, [total.type], lambda: [tap(n + 1, *moved, total)], lambda: [total])
-
-            return nest.loop(0, self.window[n], 1, one, [total])[0]
-
-        def product(x: Index, w: Index, c: ir.Value, total: ir.Value) -> ir.Value:
-            factor = widened(self.form, Address.of(self.x, [x]).spread(stored.type))
-            weights = Address.of(self.w, [add(w, multiply(c, i.w))]).load(stored.type)
-            return vector.fma(factor, widened(self.form, weights), total)
-
-        def features(f: Index) -> None:
-            f = nest.minimum(f, plan.features - lanes) if plan.features % lanes else f
-            x, w = multiply(at[0], self.of.loops["b"].x), add(self.of.first_tap, f)
-            Address.of(self.out, [add(out, f)]).store(tap(0, x, w, self.total.zero()))
-
-        nest.once_or_loop(plan.features, lanes, features)
-
-
-def divided(value: Index, by: int) -> tuple[Index, Index]:
-    """Quotient and remainder."""
-    if isinstance(value, int):
-        return value // by, value % by
-    return arith.divui(value, nest.index(by)), arith.remui(value, nest.index(by))
