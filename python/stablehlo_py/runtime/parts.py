@@ -55,7 +55,10 @@ def chunk_of(program: Program, launch: Launch, parts: int) -> int:
     """How many steps are taken at once at least where parts take from each other's shares, so that it pays."""
     kernel, steps = program.kernels[launch.kernel], launch.end - launch.begin
     least = max(kernel.grain, -(-WORK_PER_CHUNK * steps // max(kernel.work, 1)), -(-steps // (CHUNKS_PER_PART * parts)))
-    return max(1, min(least, -(-steps // parts)))
+    if least <= 1:
+        return 1
+    chunks = max(parts, steps // least // parts * parts)  # as many in each share
+    return -(-steps // chunks)
 
 
 def cuts(begin: int, end: int, parts: int) -> Iterator[tuple[int, int]]:

@@ -14,6 +14,18 @@ func.func @main(%a: tensor<64x100xf32>, %b: tensor<100x96xf32>) -> tensor<64x96x
 
 // -----
 
+// Large operands: threads pack panels together, in a launch of its own, in a buffer that they share.
+// CHECK-LABEL: func.func public @dot_general_0
+// CHECK-SAME: kernel.phases = array<i64: 0, {{[0-9]+, [0-9]+, [0-9]+>}}
+// CHECK-SAME: kernel.shared = array<i64: 4194304>
+// CHECK: vector.fma
+func.func @main(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %0 : tensor<1024x1024xf32>
+}
+
+// -----
+
 // One row of lhs: rhs is read once, so nothing is packed and no scratch is asked for.
 // CHECK-LABEL: func.func public @dot_general_0
 // CHECK-SAME: (%{{.*}}: memref<1x100xf32>, %{{.*}}: memref<100x96xf32>, %{{.*}}: memref<1x96xf32>

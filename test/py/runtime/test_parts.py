@@ -153,8 +153,8 @@ def test_a_kernel_without_range_is_not_cut():
     [
         (1 << 40, 3200, 1, 2, 100),  # by the parts
         (1 << 40, 7, 1, 2, 1),
-        (100 * WORK_PER_CHUNK, 1000, 1, 8, 10),  # by the work
-        (1 << 40, 1000, 300, 2, 300),  # by the grain
+        (10 * WORK_PER_CHUNK, 1000, 1, 2, 100),  # by the work
+        (1 << 40, 1000, 200, 2, 250),  # by the grain, and as many for each part
         (1 << 40, 1000, 600, 2, 500),  # each part has one
         (1 << 40, 1000, 1 << 40, 3, 334),
     ],

@@ -98,6 +98,7 @@ ORDERS = list(itertools.product((False, True), repeat=2))
         (100, 90, 1),  # an outer product
         (13, 700, 40),  # few rows, whose panels are packed one at a time
         (300, 70, 600),  # rows are shared among threads
+        (300, 2100, 1030),  # so are panels, in two rounds of columns and two of k
         (53, 17, 1031),  # primes
         (128, 48, 70),  # tiles of two heights on 16 registers, all of them inside
         (31, 64, 513),  # the same, and steps of k that are odd in number
@@ -131,8 +132,10 @@ def result(a: np.ndarray, b: np.ndarray, element: str, out: str, *, threads: int
     return stablehlo_py.compile(text, cache=False, options=stablehlo_py.Options(threads=threads))(a, b)[0]
 
 
-@pytest.mark.parametrize("element", ["f32", "bf16", "i8"])
-@pytest.mark.parametrize("shape", [(1, 512, 300, 260), (1, 150, 1100, 1500), (3, 200, 200, 300), (5, 400, 90, 700)])
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize(
+    "shape", [(1, 512, 300, 260), (1, 150, 1100, 1500), (3, 200, 200, 300), (5, 400, 90, 700), (1, 300, 2100, 1030)]
+)
 def test_threads_change_no_bit(shape: tuple[int, int, int, int], element: str) -> None:
     batch, m, n, k = shape
     left, right = ((m, k), (k, n)) if batch == 1 else ((batch, m, k), (batch, k, n))

@@ -52,6 +52,8 @@ class KernelInfo:
     scratch: bytes of its scratch buffers. in_place: (operand, result) where a result updates an operand. reuse: numbers of
     buffers, inputs and outputs counted together, where one that is written may be one that is read. extent: steps of
     its outermost loop when it can be split, else 0. work: ops that it runs, roughly. grain: steps of a piece, at least.
+    shared: bytes of buffers that all parts share, in front of scratch. phases: where it is not one launch over all steps,
+    begin and end of each; what one leaves in a shared buffer is there for the next. work is that of one then.
     """
 
     scratch: tuple[int, ...] = ()
@@ -60,6 +62,8 @@ class KernelInfo:
     extent: int = 0
     work: int = 0
     grain: int = 1
+    shared: tuple[int, ...] = ()
+    phases: tuple[tuple[int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -68,8 +72,11 @@ class KernelInfo:
     def from_bytes(data: bytes) -> KernelInfo:
         """What `to_bytes` wrote; ValueError or TypeError for anything else."""
         fields = json.loads(data)
-        in_place, reuse = (tuple((a, b) for a, b in fields.pop(name)) for name in ("in_place", "reuse"))
-        return KernelInfo(tuple(fields.pop("scratch")), in_place, reuse, **fields)
+        for name in ("in_place", "reuse", "phases"):
+            fields[name] = tuple((a, b) for a, b in fields[name])
+        for name in ("scratch", "shared"):
+            fields[name] = tuple(fields[name])
+        return KernelInfo(**fields)
 
 
 def build_program(
@@ -373,12 +380,14 @@ class _Builder:
                 scope.commands.append(Copy(source, output, self.size(source)))
                 outputs.append(output)
                 inputs[operand] = output
+        outputs += [self.buffer(size) for size in info.shared]
         scratch = [self.buffer(size) for size in info.scratch]
         kernel = self.numbers.get(symbol)
         if kernel is None:
             kernel = self.numbers[symbol] = len(self.kernels)
             self.kernels.append(Kernel(symbol, len(inputs), len(outputs), len(scratch), info.work, info.grain))
-        scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), 0, info.extent))
+        for begin, end in info.phases or ((0, info.extent),):
+            scope.commands.append(Launch(kernel, (*inputs, *outputs, *scratch), begin, end))
 
     def host(self, op: ir.Operation, scope: _Scope) -> None:
         """A custom call; what its aliases ask for is done where the function is called."""

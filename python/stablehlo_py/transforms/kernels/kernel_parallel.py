@@ -21,6 +21,7 @@ COLUMNS = "kernel.columns"  # the independent steps are those of the innermost l
 WORK = "kernel.work"  # innermost loop steps of the whole kernel, roughly: what decides whether splitting pays
 GRAIN = "kernel.grain"  # steps of which a piece should have no fewer, if that is more than one
 GRAIN_COLUMNS = 2048  # of rows that are read in pieces: shorter ones, 8 KiB of f32, come from memory more slowly
+PHASES = "kernel.phases"  # begin and end of each launch that a call of the kernel is, one after the other
 RANGE = "kernel.range"  # marks a kernel whose last two arguments are begin and end already
 SETUP = (
     "arith.",

@@ -14,7 +14,7 @@ from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import ir, linalg, memref
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import RANGE, set_inputs
-from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED
 
 STACK_BYTES = 1024  # an allocation up to this size may live on the stack
 MAKES = {"memref.alloc": ("memref.alloca",), "memref.dealloc": (), "memref.copy": ("linalg.copy", "linalg.yield")}
@@ -45,30 +45,34 @@ class KernelScratch(Pass):
 def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -> None:
     """Replace the memref.alloc ops of a kernel."""
     block = function.regions[0].blocks[0]
-    on_stack, scratch = 0, []
-    for alloc in allocations:
+    on_stack, scratch, shared = 0, [], []
+    for alloc in sorted(allocations, key=lambda alloc: SHARED not in alloc.attributes):
         ty = ir.MemRefType(alloc.results[0].type)
         if not ty.has_static_shape:
             raise CompileError(f"a kernel needs a buffer of unknown size ({ty})", where=str(alloc.location))
         size = math.prod(ty.shape) * element_bytes(ty.element_type)
-        if size <= STACK_BYTES and on_stack + size <= STACK_TOTAL:
+        is_shared = SHARED in alloc.attributes
+        if not is_shared and size <= STACK_BYTES and on_stack + size <= STACK_TOTAL:
             on_stack += size
             with ir.InsertionPoint.at_block_begin(block), alloc.location:
                 new = memref.alloca(ty, [], [], alignment=64)
         else:
             plain = ir.MemRefType.get(ty.shape, ty.element_type, loc=alloc.location)
             new = block.add_argument(plain, alloc.location)
-            scratch.append(size)
+            (shared if is_shared else scratch).append(size)
         alloc.results[0].replace_all_uses_with(new)
         alloc.erase()
-    if scratch and RANGE in function.attributes:
-        place = len(block.arguments) - len(scratch) - 2
+    added = len(shared) + len(scratch)
+    if added and RANGE in function.attributes:
+        place = len(block.arguments) - added - 2
         for bound in (block.arguments[place], block.arguments[place + 1]):  # the bounds stay last
             bound.replace_all_uses_with(block.add_argument(bound.type, function.location))
         for _ in range(2):
             block.erase_argument(place)
-    if scratch:
+    if added:
         set_inputs(function)
+    if shared:
+        function.attributes[SHARED] = ir.DenseI64ArrayAttr.get(shared)
     function.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get(scratch)
 
 

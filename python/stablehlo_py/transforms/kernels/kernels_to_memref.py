@@ -18,6 +18,7 @@ from stablehlo_py.transforms.kernels.hlo_to_linalg import CUSTOM_CALL
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 SCRATCH = "kernel.scratch"  # bytes of each scratch buffer, which come after the outputs
+SHARED = "kernel.shared"  # marks an allocation that all parts of a kernel share; on a kernel: bytes of such, in front of SCRATCH
 
 
 class KernelsToMemref(Pass):

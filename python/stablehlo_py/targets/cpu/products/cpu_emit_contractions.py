@@ -10,13 +10,15 @@ registers are few, the first tiles leave a row to the next, so that the rows com
 once, and from its sum alone, the last panel goes as far back as makes it whole, and so does the last tile: what two of them
 compute has the same bits, and no edge needs code of its own. A kernel of nothing but a product does
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
-all of the other once. With few rows a panel is used right after it is packed, while it is in the first-level cache. What
-is summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed
-up from zero, added in ascending order.
+all of the other once. With many of both, the panels are packed by a launch of their own, and shared by all who then do tiles
+of rows. With few rows a panel is used right after it is packed, while it is in the first-level cache. What is summed for
+one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed up from zero,
+added in ascending order.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -34,7 +36,8 @@ from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, SETUP, give_range
+from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, PHASES, SETUP, give_range
+from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
@@ -42,6 +45,10 @@ A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-
 FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
+SHARED_BYTES = (
+    2 << 20
+)  # of panels that threads share: fewer stay in the second-level cache of the core that packed them
+GRAIN_PANELS, GRAIN_TILES = 24, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -91,10 +98,17 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
         if skinny.suits(product) and not skinny.is_axpy(product):
             product.each_of_batch(lambda: skinny.emit_dots(product))
         else:
+            product.shares_panels = alone and product.may_share_panels
+            if product.shares_panels:  # so are sums of the blocks so far, where the result is another one
+                for op in block.operations:
+                    if op.operation.name == "memref.alloc":
+                        op.operation.attributes[SHARED] = ir.UnitAttr.get()
             begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
             product.emit(begin, end)
             if alone and product.extent > 1:
                 give_range(function, begin, end, product.extent, product.work, product.grain)
+            if product.shares_panels:
+                function.attributes[PHASES] = ir.DenseI64ArrayAttr.get([*itertools.chain(*product.phases)])
     if epilogue is not None:
         epilogue.remove()
     for op in (generic, fill):
@@ -127,6 +141,7 @@ class Product:
     steps: Index
     first: bool | ir.Value
     last: bool | ir.Value
+    shares_panels: bool = False  # the kernel runs in phases; see `round`
 
     def __init__(
         self,
@@ -193,19 +208,68 @@ class Product:
     @property
     def extent(self) -> int:
         """Steps into which the work can be cut."""
+        if self.shares_panels:
+            return self.rounds * self.steps_of_round
         return self.batch * self.steps_of_one
 
     @property
     def work(self) -> int:
-        """Instructions, roughly."""
-        return 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
+        """Instructions, roughly; of one launch."""
+        total = 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
+        return total // self.rounds if self.shares_panels else total
 
     @property
     def grain(self) -> int:
         """Steps for which packing what all steps of one batch element read is little."""
+        if self.shares_panels:
+            return max(2, self.block_tiles // 2)
         if skinny.suits(self):
             return -(-GRAIN_COLUMNS // skinny.tile_columns(self))
-        return self.steps_of_one
+        return min(self.steps_of_one, GRAIN_TILES if self.by_rows else GRAIN_PANELS)
+
+    # --- panels that all threads share: each round of some panels and a block of k first packs them, then has all tiles
+
+    @property
+    def may_share_panels(self) -> bool:
+        """Whether there are so many rows and columns that to pack all of either in each thread would be felt."""
+        if self.group > 1 or self.batch > 1 or self.is_packed or self.just_in_time or skinny.suits(self):
+            return False
+        return self.panels * self.nr * self.packed_steps * self.form.bytes >= SHARED_BYTES
+
+    @property
+    def rounds(self) -> int:
+        return -(-self.panels // self.chunk_panels) * self.blocks
+
+    @property
+    def steps_of_round(self) -> int:
+        return self.chunk_panels + self.tiles
+
+    @property
+    def phases(self) -> list[tuple[int, int]]:
+        """The launches: begin and end of each."""
+        found = []
+        for number in range(self.rounds):
+            start = number * self.steps_of_round
+            panels = min(self.chunk_panels, self.panels - number // self.blocks * self.chunk_panels)
+            found += [(start, start + panels), (start + self.chunk_panels, start + self.steps_of_round)]
+        return found
+
+    def round(self, begin: ir.Value, end: ir.Value) -> None:
+        """The steps begin .. end of one phase."""
+        number = arith.divui(begin, nest.index(self.steps_of_round))
+        low = nest.subtract(begin, multiply(number, self.steps_of_round))
+        high = add(low, nest.subtract(end, begin))
+        block = arith.remui(number, nest.index(self.blocks)) if self.blocks > 1 else 0
+        first = multiply(arith.divui(number, nest.index(self.blocks)), self.chunk_panels)
+        behind = nest.minimum(add(first, self.chunk_panels), self.panels)
+        self.at_block(multiply(block, self.kc))
+
+        def tiles() -> None:
+            t0, t1 = (nest.subtract(step, self.chunk_panels) for step in (low, high))
+            nest.loop(t0, t1, self.block_tiles, lambda t: self.rows(t, t1, (first, behind)))
+
+        is_packing = arith.cmpi(arith.CmpIPredicate.slt, nest.index(low), nest.index(self.chunk_panels))
+        nest.when(is_packing, lambda: packing.pack_panels(self, add(first, low), add(first, high), first), tiles)
 
     # --- the loops over chunks and blocks
 
@@ -216,7 +280,7 @@ class Product:
         one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
         if self.batch == 1:
             self.at_batch = 0
-            one(begin, end)
+            (self.round if self.shares_panels else one)(begin, end)
             return
         each = self.steps_of_one
 
@@ -236,6 +300,8 @@ class Product:
             self.packed_b = nest.flat(self.b)
         else:
             self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
+            if self.shares_panels:
+                self.packed_b.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
         per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
         self.packed_a = nest.scratch([self.block_tiles * per_tile], form.packed)
         self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)
@@ -267,29 +333,26 @@ class Product:
         """These tiles and panels over all of k."""
 
         def block(p: Index) -> None:
-            self.at_k = p
-            self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
-            self.steps = nest.ceil_divided(self.depth, self.group)
-            self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
+            self.at_block(p)
             if not self.just_in_time:
                 packing.pack_panels(self, *panels)
-            nest.loop(*tiles, self.block_tiles, rows)
+            nest.loop(*tiles, self.block_tiles, lambda t: self.rows(t, tiles[1], panels))
 
-        def rows(t0: ir.Value) -> None:
-            t1 = nest.minimum(add(t0, self.block_tiles), tiles[1])
-            packing.pack_lhs(self, t0, t1)
-            if not self.just_in_time:
-                nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0]), t0, t1))
-                return
+        nest.once_or_loop(self.k, self.kc, block)
 
-            def some(s0: ir.Value) -> None:
-                s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
-                packing.pack_panels(self, s0, s1)
-                nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0), t0, t1))
+    def at_block(self, p: Index) -> None:
+        """The block of k from p is the one that follows."""
+        self.at_k = p
+        self.depth = nest.minimum(self.kc, nest.subtract(self.k, p))
+        self.steps = nest.ceil_divided(self.depth, self.group)
+        self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
 
-            nest.loop(*panels, self.chunk_panels, some)
+    def rows(self, t0: ir.Value, stop: Index, panels: Range) -> None:
+        """A block of rows, the tiles from t0 on as far as they go up to `stop`, over all panels."""
+        t1 = nest.minimum(add(t0, self.block_tiles), stop)
+        packing.pack_lhs(self, t0, t1)
 
-        def tiles_of(s: ir.Value, slot: Index, t0: ir.Value, t1: Index) -> None:
+        def tiles_of(s: ir.Value, slot: Index) -> None:
             j, start = self.first_column(s), self.first_row(t0)
 
             def tile(t: ir.Value) -> None:
@@ -298,7 +361,16 @@ class Product:
 
             nest.loop(t0, t1, 1, tile)
 
-        nest.once_or_loop(self.k, self.kc, block)
+        if not self.just_in_time:
+            nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0])))
+            return
+
+        def some(s0: ir.Value) -> None:
+            s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
+            packing.pack_panels(self, s0, s1)
+            nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0)))
+
+        nest.loop(*panels, self.chunk_panels, some)
 
     def first_row(self, t: Index) -> Index:
         """Where a tile begins."""

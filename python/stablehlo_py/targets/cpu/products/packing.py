@@ -34,12 +34,13 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
         nest.store(product_forms.exponent(noted[0]), of.noted_b, [multiply(slot, of.nr)])
 
 
-def pack_panels(of: Product, s0: Index, s1: Index) -> None:
-    """Panels s0 .. s1, row by row of k: what lies side by side in memory is read together."""
+def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) -> None:
+    """Panels s0 .. s1, row by row of k: what lies side by side in memory is read together. origin: that of the first slot."""
     if of.is_packed:
         return
+    origin = s0 if origin is None else origin
     if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
-        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, s0), of.first_column(s)))
+        nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, origin), of.first_column(s)))
         return
 
     stored = Vectors(of.source, of.lanes)
@@ -48,7 +49,7 @@ def pack_panels(of: Product, s0: Index, s1: Index) -> None:
 
     def row(k: ir.Value) -> None:
         def panel(s: ir.Value, *, cut: bool) -> None:
-            base = multiply(nest.subtract(s, s0), of.packed_steps * of.nr)
+            base = multiply(nest.subtract(s, origin), of.packed_steps * of.nr)
             n = of.first_column(s)
             source = Address.of(of.b, of.at(of.b_labels, k=add(k, of.at_k), n=n))
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
