@@ -12,6 +12,34 @@ _TRANSLATED_DIALECTS = ("llvm.", "nvvm.")
 # Scalars and vectors of these are LLVM types too; index, memref, tensor, tuple and the 8-bit floats are not.
 _BUILTIN_TYPE = re.compile(r"(vector<(\[?\d+\]?x)+)?(i\d+|f16|bf16|f32|f64|f80|f128|!llvm\.ptr.*)>?$")
 
+# Ops without results, or whose results have a type of an operand, an element of it, i1 or a pointer.
+_OF_OPERANDS = frozenset(
+    f"llvm.{name}"
+    for name in (
+        *(
+            "add",
+            "and",
+            "ashr",
+            "fadd",
+            "fdiv",
+            "fmul",
+            "fneg",
+            "frem",
+            "fsub",
+            "lshr",
+            "mul",
+            "or",
+            "sdiv",
+            "shl",
+            "srem",
+        ),
+        *("sub", "udiv", "urem", "xor", "intr.fabs", "intr.fma", "intr.fmuladd", "intr.maximum", "intr.maxnum"),
+        *("intr.minimum", "intr.minnum", "intr.smax", "intr.smin", "intr.umax", "intr.umin"),
+        *("br", "cond_br", "return", "store", "unreachable", "intr.assume", "intr.prefetch"),
+        *("extractelement", "fcmp", "getelementptr", "icmp", "insertelement", "insertvalue", "select", "shufflevector"),
+    )
+)
+
 
 def to_llvm_ir(module: ir.Operation) -> str:
     """The text of a module that holds only the LLVM and NVVM dialects, as LLVM 24 writes it."""
@@ -21,32 +49,38 @@ def to_llvm_ir(module: ir.Operation) -> str:
 
 def check_translatable(module: ir.Operation) -> None:
     """Refuse what has no translation: translating it would end the process."""
-    names: dict[str, bool] = {}  # ops that are known to be good -> whether such have regions
+    names: dict[str, tuple[bool, bool]] = {}  # ops that are known to be good -> have they regions, may they bring types
     known: set[ir.Type] = set()
-    problems: list[UnsupportedOp] = []  # raised outside of the walk, which goes through C++
 
-    def look(op: ir.Operation) -> ir.WalkResult:
+    def check_type(op: ir.Operation, ty: ir.Type) -> None:
+        if ty not in known:
+            text = str(ty)
+            if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
+                raise _unsupported(op, f"type {text} has no LLVM type")
+            known.add(ty)
+
+    def check_inside(op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    check_type(op, argument.type)
+                for inner in block.operations:
+                    check(inner.operation)
+
+    def check(op: ir.Operation) -> None:
         name = op.name
         if name not in names:
-            if op != module and not name.startswith(_TRANSLATED_DIALECTS):
-                problems.append(_unsupported(op, "it was left behind by the lowering to LLVM"))
-                return ir.WalkResult.INTERRUPT
-            names[name] = len(op.regions) > 0
-        types = [result.type for result in op.results]
-        if names[name]:
-            types += [argument.type for region in op.regions for block in region.blocks for argument in block.arguments]
-        for ty in types:
-            if ty not in known:
-                text = str(ty)
-                if not text.startswith("!llvm.") and not _BUILTIN_TYPE.match(text):
-                    problems.append(_unsupported(op, f"type {text} has no LLVM type"))
-                    return ir.WalkResult.INTERRUPT
-                known.add(ty)
-        return ir.WalkResult.ADVANCE
+            if not name.startswith(_TRANSLATED_DIALECTS):
+                raise _unsupported(op, "it was left behind by the lowering to LLVM")
+            names[name] = len(op.regions) > 0, name not in _OF_OPERANDS
+        has_regions, brings_types = names[name]
+        if brings_types:
+            for result in op.results:
+                check_type(op, result.type)
+        if has_regions:
+            check_inside(op)
 
-    module.walk(look, ir.WalkOrder.PRE_ORDER)
-    if problems:
-        raise problems[0]
+    check_inside(module)
 
 
 def _unsupported(op: ir.Operation, why: str) -> UnsupportedOp:
