@@ -9,9 +9,13 @@ from stablehlo_py.mlir import ir
 _MARKED = ("func.func", "linalg.generic")  # ops that carry marks
 MARK = "kernel."  # how the names of attributes begin that say what is to be made of a kernel, such as kernel.fft
 
+# What some linalg.generic are, by their outside: a move of one operand, a sum over pairs of elements of two.
+KIND = "generic."
+MOVE, SUM = f"{KIND}move", f"{KIND}sum"
+
 
 def names_under(root: ir.Operation) -> frozenset[str]:
-    """The names of the ops at and under `root`, and of the marks of kernels."""
+    """The names of the ops at and under `root`, of the marks of kernels, and of the kinds of linalg.generic."""
     found: set[str] = set()
     proceed = ir.WalkResult.ADVANCE
 
@@ -20,10 +24,19 @@ def names_under(root: ir.Operation) -> frozenset[str]:
         found.add(name)
         if name in _MARKED:
             found.update(attribute for attribute in op.attributes if attribute.startswith(MARK))
+            if name == "linalg.generic" and (kind := _kind(op)):
+                found.add(kind)
         return proceed
 
     root.walk(visit)
     return frozenset(found)
+
+
+def _kind(generic: ir.Operation) -> str:
+    count = len(generic.operands)
+    if count == 2 and len(generic.regions[0].blocks[0].operations) == 1:
+        return MOVE
+    return SUM if count == 3 and "reduction" in str(generic.attributes["iterator_types"]) else ""
 
 
 def operations_under(root: ir.Operation) -> list[ir.Operation]:

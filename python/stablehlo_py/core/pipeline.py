@@ -11,11 +11,10 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stablehlo_py.core import upstream
 from stablehlo_py.core.diagnostics import Diagnostic, PassFailure, collect, is_error, of_binding
-from stablehlo_py.core.instrument import Instrument
 from stablehlo_py.core.options import SyntaxProblem, did_you_mean
 from stablehlo_py.core.passes import ANY, BROKEN, PASSES, Made, Pass, find_pass, load_all_passes, waits_for
 from stablehlo_py.core.pipeline_text import ROOT
@@ -30,6 +29,9 @@ from stablehlo_py.core.presence import Presence
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import PassManager, belongings, ir
 from stablehlo_py.records import record, replace
+
+if TYPE_CHECKING:
+    from stablehlo_py.core.instrument import Instrument
 
 # Whether trusted passes are verified all the same, and what passes say of the ops that they add: the tests set it.
 TRUSTS_NONE = False
@@ -58,7 +60,10 @@ def run(
     if quick:
         _run_quickly(pipeline, module_op, on_stage)
         return
-    instrument = instrument or Instrument()
+    if instrument is None:
+        from stablehlo_py.core.instrument import Instrument  # a compilation runs quickly
+
+        instrument = Instrument()
     with module_op.context, ir.Location.unknown():
         ready = [(stage, [prepare(step) for step in stage.steps]) for stage in pipeline.stages]
         for number, (stage, passes) in enumerate(ready, 1):

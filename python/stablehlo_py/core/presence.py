@@ -1,11 +1,12 @@
 """Which ops a module may hold, as far as that is known without looking: to look takes a microsecond an op.
 
-Ops are named in full (`linalg.generic`), or all of a dialect at once (`linalg.`).
+Ops are named in full (`linalg.generic`), or all of a dialect at once (`linalg.`); marks of kernels and kinds of
+linalg.generic (`generic.move`) stand beside them.
 """
 
 from __future__ import annotations
 
-from stablehlo_py.core.collect import MARK, names_under
+from stablehlo_py.core.collect import KIND, MARK, names_under
 from stablehlo_py.core.legality import Legality
 from stablehlo_py.mlir import ir
 
@@ -36,6 +37,8 @@ class Presence:
         """Whether one of these ops may be there; nothing is looked at."""
         if self._names is None or not self._there.isdisjoint(wanted):
             return True
+        if not self._is_exact and "linalg.generic" in self._there and any(name.startswith(KIND) for name in wanted):
+            return True  # of another kind by now
         return bool(self._any_of) and any(_dialect(name) in self._any_of for name in wanted)
 
     def holds(self, wanted: Ops) -> bool:
@@ -58,7 +61,7 @@ class Presence:
         """The ops that are there and should not be, by what was said of the passes so far."""
         if self._names is None:
             return set()
-        there = (name for name in names_under(self._module) if not name.startswith(MARK))  # attributes are no ops
+        there = (name for name in names_under(self._module) if not name.startswith((MARK, KIND)))  # which are no ops
         return {name for name in there if name not in self._there and _dialect(name) not in self._any_of}
 
     def _look(self) -> None:

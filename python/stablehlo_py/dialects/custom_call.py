@@ -8,7 +8,7 @@ import numpy as np
 
 from stablehlo_py.core.diagnostics import describe_location
 from stablehlo_py.core.types import TensorType
-from stablehlo_py.custom_calls.call import CustomCall, Layout
+from stablehlo_py.custom_calls.call import UNSET, CustomCall, Layout
 from stablehlo_py.dialects.stablehlo import Op, view
 from stablehlo_py.mlir import ir, stablehlo
 from stablehlo_py.runtime.program import ArrayType
@@ -32,6 +32,11 @@ _OWN = {
 def target_of(operation: ir.Operation) -> str:
     """The name that a custom_call calls."""
     return ir.StringAttr(operation.attributes["call_target_name"]).value
+
+
+def is_unset(operation: ir.Operation) -> bool:
+    """Whether the call stands for memory of any contents."""
+    return target_of(operation) == UNSET
 
 
 def call_of(operation: ir.Operation | ir.OpView) -> CustomCall:

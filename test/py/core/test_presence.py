@@ -50,6 +50,42 @@ def test_what_was_added_may_be_there_until_the_next_look(loop):
     assert not ops.may_hold(("linalg.",))
 
 
+GENERIC = """
+#d = affine_map<(i, j) -> (i, j)>
+#t = affine_map<(i, j) -> (j, i)>
+#r = affine_map<(i, j) -> (i)>
+func.func @move(%x: memref<8x4xf32>, %y: memref<4x8xf32>) {
+  linalg.generic {indexing_maps = [#d, #t], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x4xf32>)
+    outs(%y : memref<4x8xf32>) { ^bb0(%a: f32, %b: f32): linalg.yield %a : f32 }
+  return
+}
+func.func @double(%x: memref<8x4xf32>, %y: memref<4x8xf32>) {
+  linalg.generic {indexing_maps = [#d, #t], iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x4xf32>)
+    outs(%y : memref<4x8xf32>) { ^bb0(%a: f32, %b: f32): %c = arith.addf %a, %a : f32 linalg.yield %c : f32 }
+  return
+}
+func.func @sum(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %z: memref<8xf32>) {
+  linalg.generic {indexing_maps = [#d, #d, #r], iterator_types = ["parallel", "reduction"]}
+    ins(%x, %y : memref<8x4xf32>, memref<8x4xf32>) outs(%z : memref<8xf32>) { ^bb0(%a: f32, %b: f32, %c: f32):
+      %m = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %m : f32
+      linalg.yield %s : f32 }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "kind"), [("move", "generic.move"), ("double", ""), ("sum", "generic.sum")])
+def test_kinds_of_generics(name, kind):
+    module = ir.Module.parse(GENERIC, new_context())
+    function = next(f.operation for f in module.body.operations if f"@{name}(" in str(f))
+    ops = Presence(function)
+    assert [wanted for wanted in ("generic.move", "generic.sum") if ops.holds((wanted,))] == [kind] * bool(kind)
+    ops.change(())  # a generic may have become another by what adds no op
+    assert ops.may_hold(("generic.move",))
+    assert ops.holds(("generic.move",)) == (kind == "generic.move")
+
+
 def test_any_op_may_have_been_added(loop):
     ops = Presence(loop.operation)
     assert not ops.holds(("math.",))

@@ -22,8 +22,8 @@ wait_for(
         "cpu-emit-contractions": "kernel.contraction",
         "cpu-emit-convolutions": "kernel.convolution",
         "cpu-emit-fft": "kernel.fft",
-        "cpu-register-tiles": "linalg.generic",
-        "cpu-transposes": "linalg.generic",
+        "cpu-register-tiles": "generic.sum",
+        "cpu-transposes": "generic.move",
         "expand-math": " ".join(["func.call arith.select", *(f"math.{name}" for name in _FUNCTIONS.split())]),
     }
 )

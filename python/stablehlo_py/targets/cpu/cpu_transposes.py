@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import MOVE, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
@@ -54,7 +54,7 @@ class CpuTransposes(Pass):
     """
 
     name: ClassVar[str] = "cpu-transposes"
-    only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
+    only_with: ClassVar[tuple[str, ...]] = (MOVE,)
     is_trusted: ClassVar[bool] = True
     features: str = ""
 

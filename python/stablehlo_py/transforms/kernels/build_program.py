@@ -12,17 +12,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stablehlo_py.core.types import TensorType, tensor_type
-from stablehlo_py.custom_calls.call import UNSET
-from stablehlo_py.dialects.custom_call import call_of, target_of
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.errors import BadInput
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import ir
-from stablehlo_py.records import field, record
+from stablehlo_py.records import field, fields, record
 from stablehlo_py.runtime.program import (
     ArrayType,
     Buffer,
@@ -41,6 +40,11 @@ from stablehlo_py.runtime.program import (
 )
 from stablehlo_py.transforms.kernels.grouping import ALIASES
 from stablehlo_py.transforms.kernels.memory_pieces import Piece
+
+if TYPE_CHECKING:
+    from stablehlo_py.dialects import custom_call
+else:
+    custom_call = Later("stablehlo_py.dialects.custom_call")
 
 _MOST_DIMENSIONS = 64  # of an array of NumPy 2
 
@@ -66,7 +70,7 @@ class KernelInfo:
     phases: tuple[tuple[int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({one.name: getattr(self, one.name) for one in fields(KernelInfo)}).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> KernelInfo:
@@ -279,7 +283,7 @@ class _Builder:
                 self.where[op.results[0]] = self.view(op, self.where[self.root(op.operands[0])], scope)
         elif op.name == "func.call":
             self.launch(op, scope, uses)
-        elif op.name == "stablehlo.custom_call" and target_of(op) == UNSET:
+        elif op.name == "stablehlo.custom_call" and custom_call.is_unset(op):
             scope.commands.append(Fill(self.target(op.results[0], scope), 0))  # it holds something from here on
         elif op.name == "stablehlo.custom_call":
             self.host(op, scope)
@@ -391,7 +395,7 @@ class _Builder:
 
     def host(self, op: ir.Operation, scope: _Scope) -> None:
         """A custom call; what its aliases ask for is done where the function is called."""
-        number = self.host_calls.setdefault(call_of(op).to_json(), len(self.host_calls))
+        number = self.host_calls.setdefault(custom_call.call_of(op).to_json(), len(self.host_calls))
         inputs = tuple(self.where[self.root(v)] for v in op.operands)
         outputs = [self.target(result, scope) for result in op.results]
         scope.commands.append(Host(number, inputs, tuple(outputs)))

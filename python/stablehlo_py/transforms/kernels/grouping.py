@@ -20,7 +20,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernels.product_groups import may_be_followed, may_follow
 from stablehlo_py.transforms.kernels.views import Dims, element, is_piece, is_view, trace
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
+from stablehlo_py.transforms.simplify.panels import is_unpacking
 
 STAYS, SINGLE, ELEMENTWISE, ROWS, PRODUCT = "", "single", "elementwise", "rows", "product"
 LOOP = "loop"  # made by `hlo-loop-kernels`, before anything is grouped

@@ -7,14 +7,14 @@ size-1 dimensions) is repeated inside each kernel that reads it; so are slices, 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from stablehlo_py.core import registry
 from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import remap
 from stablehlo_py.mlir import ir
-from stablehlo_py.transforms.kernels.apart import Apart, pairs
 from stablehlo_py.transforms.kernels.grouping import (
     CONTROL,
     ELEMENTWISE,
@@ -29,7 +29,10 @@ from stablehlo_py.transforms.kernels.grouping import (
     uses,
 )
 from stablehlo_py.transforms.kernels.views import is_piece, is_view
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
+from stablehlo_py.transforms.simplify.panels import is_unpacking
+
+if TYPE_CHECKING:
+    from stablehlo_py.transforms.kernels.apart import Apart
 
 KERNEL = "kernel"  # marks a kernel function; its value is the kernel's kind
 KERNEL_ROWS = "kernel.rows"  # in a row program: how many leading dimensions make a row
@@ -85,7 +88,13 @@ class _Former:
         options = self.options
         grouping = Grouping(fuse=options.fuse, rows=options.rows, products=options.products, pieces=options.pieces)
         units = grouping.units(operations)
-        between = list(pairs(grouping)) if self.explain else []
+        explanations = []
+        if self.explain:
+            from stablehlo_py.transforms.kernels import apart  # a compilation does not ask
+
+            explanations = [
+                (a, b, partial(apart.Apart, bytes=count, why=why)) for a, b, count, why in apart.pairs(grouping)
+            ]
         symbols: dict[int, str] = {}
         gone: set[int] = set()  # places in `operations`: an op that is erased cannot be asked anything
         for unit in units:
@@ -94,7 +103,7 @@ class _Former:
                 gone.update(places)
             else:
                 unit.ops[0].move_before(terminator)
-        self.apart += [Apart(symbols[a.number], symbols[b.number], count, why) for a, b, count, why in between]
+        self.apart += [explained(first=symbols[a.number], second=symbols[b.number]) for a, b, explained in explanations]
         for place in reversed(range(len(operations))):
             if place not in gone and _is_dead(operations[place]):
                 operations[place].erase()

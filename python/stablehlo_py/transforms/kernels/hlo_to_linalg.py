@@ -23,7 +23,7 @@ from stablehlo_py.transforms.kernels.grouping import ELEMENTWISE, LOOP, PRODUCT,
 from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL, KERNEL_ROWS
 from stablehlo_py.transforms.kernels.lower_groups import lower_group
 from stablehlo_py.transforms.kernels.product_groups import DOT, lower_after_product
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking, on_panels, panels_of
+from stablehlo_py.transforms.simplify.panels import is_unpacking, panels_of
 
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")
@@ -121,6 +121,8 @@ class _Lowering:
         if panels is None:
             (result,) = self.op(view(product), [self.values[v] for v in product.operands])
             return result
+        from stablehlo_py.transforms.simplify.hlo_pack_invariants import on_panels  # which has made them
+
         by_panels = on_panels(product, panels)
         (result,) = self.op(view(by_panels), [self.values[v] for v in by_panels.operands])
         return layout.reshape(result, tensor_type(product.results[0].type).shape)

@@ -17,7 +17,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
 from stablehlo_py.transforms.kernels.lower_groups import Values, _Group, _Runs
 from stablehlo_py.transforms.kernels.views import element, trace
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import is_unpacking
+from stablehlo_py.transforms.simplify.panels import is_unpacking
 
 DOT = "stablehlo.dot_general"
 LEAST_FREE = 9  # rows and columns: products of fewer read one operand once, and their sums never stay in registers

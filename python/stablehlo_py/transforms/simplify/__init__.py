@@ -9,6 +9,7 @@ wait_for(
         "hlo-fold-transposes": "stablehlo.dot_general",
         "hlo-hoist-invariants": "stablehlo.while",
         "hlo-hoist-products": "stablehlo.while",
+        "hlo-pack-invariants": "stablehlo.while",
         "hlo-top-k": "stablehlo.sort",
         "hlo-unset-inits": "stablehlo.while",
     }

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stablehlo_py.core.collect import maker, operations_named
+from stablehlo_py.core.collect import operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import DotGeneral
 from stablehlo_py.mlir import ir
+from stablehlo_py.transforms.simplify.panels import PANEL, UNPACK
 
-UNPACK = "kernel.unpack"  # marks the ops that make columns of panels
-PANEL = 32  # columns; every vector width divides it, and two vectors of the widest have as many lanes
 MOST_ROWS = 128  # with more, packing is little beside the product itself
 LEAST_ROWS = 9  # with fewer, rhs is not packed at all
 LEAST_BYTES = 64 << 10  # of what is packed
@@ -79,19 +78,6 @@ def _columns(panels: ir.Value) -> ir.Value:
     for value in (moved, flat):
         value.owner.operation.attributes[UNPACK] = ir.UnitAttr.get()
     return flat
-
-
-def is_unpacking(op: ir.Operation) -> bool:
-    """Whether an op is one of those that make columns of panels."""
-    return UNPACK in op.attributes
-
-
-def panels_of(value: ir.Value) -> ir.Value | None:
-    """The panels that a product's right side is made of; None where it is not."""
-    flat = maker(value)
-    if flat is None or not is_unpacking(flat):
-        return None
-    return flat.operands[0].owner.operation.operands[0]
 
 
 def on_panels(product: ir.Operation, panels: ir.Value) -> ir.Operation:

@@ -7,14 +7,16 @@ object holds depends on its text and the options alone.
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from stablehlo_py.targets.cpu.code.codegen import Making
 from stablehlo_py.targets.machine_code import CodegenOptions
+
+if TYPE_CHECKING:
+    import queue
 
 
 class Objects:
@@ -24,16 +26,22 @@ class Objects:
     where they are asked for.
     """
 
+    _waiting: queue.SimpleQueue[Making | None]
+    _is_unwanted = False  # what still waits
+
     def __init__(self, options: CodegenOptions, count: int, threads: int) -> None:
         self._options = options
         self._makings: list[Making | bytes] = []
         self._wanting: list[tuple[int, Callable[[bytes], object]]] = []
         self._numbers: dict[str, int] = {}  # text -> its place in _makings
         self._order: list[int] = []
-        self._waiting: queue.SimpleQueue[Making | None] = queue.SimpleQueue()
         # More threads than cores: each waits now and then for Python's lock, which the passes hold meanwhile.
         self._wanted = min(count, 2 * threads) if threads > 1 and count > 1 else 0
         self._threads: list[threading.Thread] = []
+        if self._wanted:
+            import queue  # a millisecond that the first program of one kernel does without
+
+            self._waiting = queue.SimpleQueue()
 
     def add(self, text: str, keep: Callable[[bytes], object] | None = None) -> None:
         """Begin to make the object of a kernel's LLVM IR; `keep` is given it when it is done."""
@@ -73,9 +81,7 @@ class Objects:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(queue.Empty):
-            while kind is not None:  # nobody wants them any more
-                self._waiting.get_nowait()
+        self._is_unwanted = kind is not None
         self._stop()
         for making in self._makings:
             if isinstance(making, Making):
@@ -90,4 +96,5 @@ class Objects:
 
     def _work(self) -> None:
         while (making := self._waiting.get()) is not None:
-            making.run()
+            if not self._is_unwanted:
+                making.run()

@@ -16,7 +16,7 @@ from stablehlo_py.mlir import ir
 from stablehlo_py.ops import build, layout
 from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, cast, contract, converted, multiply_add
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import PANEL
+from stablehlo_py.transforms.simplify.panels import PANEL
 
 CONTRACTION = (
     "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and the element type of lhs

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from stablehlo_py.core.collect import operations_named
+from stablehlo_py.core.collect import SUM, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import cpu_of
@@ -40,7 +40,7 @@ class CpuRegisterTiles(Pass):
     """
 
     name: ClassVar[str] = "cpu-register-tiles"
-    only_with: ClassVar[tuple[str, ...]] = ("linalg.generic",)
+    only_with: ClassVar[tuple[str, ...]] = (SUM,)
     is_trusted: ClassVar[bool] = True
     bytes: int = 0
 

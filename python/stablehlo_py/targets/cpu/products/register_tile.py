@@ -22,7 +22,7 @@ from stablehlo_py.targets.cpu.emit.streaming import LINE, Address, strides_of
 from stablehlo_py.targets.cpu.products import product_forms
 from stablehlo_py.targets.cpu.products.packing import Index, lanes_left
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
-from stablehlo_py.transforms.simplify.hlo_pack_invariants import PANEL
+from stablehlo_py.transforms.simplify.panels import PANEL
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
