@@ -15,7 +15,6 @@ from stablehlo_py.mlir import ir, vector
 from stablehlo_py.records import field, record, replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors
-from stablehlo_py.targets.cpu.vectors.expand_math import ExpandMath
 
 Index = int | ir.Value
 Where = Sequence[Index]  # the loops' indices: of the batch where there is one, the row, and the first column
@@ -156,6 +155,9 @@ def epilogue_of(product: ir.Operation) -> Epilogue | None:
     while (step := _next(ops[-1])) is not None and _fits(step[1], step[0]):
         inner.add(step[0])
         ops.append(step[1])
+
+    from stablehlo_py.targets.cpu.vectors.expand_math import ExpandMath  # 17 modules: most products have no epilogue
+
     for op in ops:
         ExpandMath().run(op)
         if not _is_plain(op):
