@@ -84,12 +84,14 @@ def _text(row: Row) -> str:
         return f"{100 * rate / limit:.0f}% of {limit:.0f}"
 
     compute, memory = share(row.gflops, row.gflops_limit), share(row.gbytes, row.gbytes_limit)
+    fewer = ["          more than the limit: filters or spectra do fewer than the program's sums count"]
     return "\n".join(
         [
             f"compile   {row.compile_s * 1e3:10.3f} ms, nothing cached",
             f"fastest   {row.fastest_s * 1e3:10.3f} ms",
             f"median    {row.median_s * 1e3:10.3f} ms of {row.runs} calls, slowest {row.slowest_s * 1e3:.3f} ms",
             f"compute   {row.gflops:10.2f} GFLOP/s, {compute} of multiply-adds in registers on {row.threads} threads",
+            *(fewer if row.gflops > row.gflops_limit else []),
             f"memory    {row.gbytes:10.2f} GB/s of arguments and results, {memory} that one core copies",
         ]
     )

@@ -40,6 +40,16 @@ def test_bench_reports_rates_against_limits(program: str, capsys: pytest.Capture
     assert "GFLOP/s" in capsys.readouterr().out
 
 
+def test_bench_says_why_a_rate_is_above_the_limit(
+    program: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a convolution's may be, whose sums are counted and not made."""
+    for limit, is_above in ((1e15, False), (1.0, True)):
+        monkeypatch.setattr(peak, "mixed_flops_per_second", lambda *_, limit=limit: limit)
+        assert main(["bench", program, "--seconds=0.05"]) == 0
+        assert ("more than the limit" in capsys.readouterr().out) == is_above
+
+
 def test_profile_lists_every_kernel(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "trace.json"
     assert main(["run", program, "--profile", f"--trace={trace}"]) == 0
