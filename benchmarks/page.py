@@ -35,9 +35,9 @@ HOW = """\
   arguments and results, would take at the rates above, whichever is longer, divided by the fastest time. The rate of flops
   is that of the first argument's element type, f32 for those without one. The word says which of the two it is. Shares can
   be above 100%: data that stays in the caches between calls is faster than memory, reading alone is faster than a copy, and
-  spectra and Winograd's filters need fewer flops than the sum that is counted for a convolution. Where the share is a few percent, the work is
-  something that the two rates do not count: the cost of a call, comparisons, functions such as exp, steps that wait for
-  each other.
+  spectra and Winograd's filters need fewer flops than the sum that is counted for a convolution. Where the share is a few
+  percent, the work is something that the two rates do not count: the cost of a call, comparisons, functions such as exp,
+  steps that wait for each other.
 - **compile ms** is from the lowered program to one that can be called, with nothing cached, once, after both sides have
   compiled something else; JAX's own tracing and lowering, which both need, is not in it. The ratio is again XLA's time
   divided by ours.
