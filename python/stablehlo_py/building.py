@@ -15,7 +15,7 @@ from stablehlo_py.core import pipeline
 from stablehlo_py.core.types import TensorType
 from stablehlo_py.errors import CompileError
 from stablehlo_py.mlir import borrowed_context, forget_context, ir, new_context
-from stablehlo_py.reading import read_module
+from stablehlo_py.reading import parse_bytecode, read_module
 from stablehlo_py.records import record
 from stablehlo_py.runtime.executable import Signature
 from stablehlo_py.runtime.parts import thread_count
@@ -69,7 +69,7 @@ class Open:
         with borrowed_context() as context:
             if len(self.module) > SMALL:
                 forget_context(context)
-            module = ir.Module.parse(self.module, context)
+            module = parse_bytecode(self.module, context)
             specialize(module.operation, shapes.shapes, shapes.arrays(self.signature))
             HloStaticShapes().run(module.operation)
             return bytecode(module)

@@ -20,7 +20,6 @@ from torch_mlir import ir as ir
 from torch_mlir import rewrite as rewrite
 from torch_mlir._mlir_libs import _mlir as _bindings
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
-from torch_mlir._mlir_libs import _torchMlir as _torch
 from torch_mlir.passmanager import PassManager as PassManager
 
 from stablehlo_py.mlir_builders import BUILDERS, ENUMERATIONS
@@ -114,19 +113,29 @@ _OF_COMPILATIONS = (
 
 
 def new_context(dialects: Sequence[str] | None = None) -> ir.Context:
-    """A context with StableHLO, chlo and every upstream dialect at hand, or these and what a program brings.
+    """A context with StableHLO, chlo and every upstream dialect at hand, or these and what a program brings, but for chlo.
 
     It stays single-threaded: threads together with Python callbacks in nested passes deadlock on the interpreter's lock.
     """
     context = ir.Context(load_on_create_dialects=dialects)
     stablehlo.register_dialect(context)
-    # chlo is linked but not registered: it comes only as a dependency of a pass, so run that pass over nothing.
-    _torch.register_dialect(context)
+    if dialects is None:
+        load_chlo(context)
+    return context
+
+
+def load_chlo(context: ir.Context) -> None:
+    """Have chlo in a context: two milliseconds in the first one.
+
+    It is linked but not registered: it comes only as a dependency of a pass, so run that pass over nothing.
+    """
+    if context.is_dialect_loaded("chlo"):
+        return
+    importlib.import_module(f"{PACKAGE}._mlir_libs._torchMlir").register_dialect(context)
     with context, ir.Location.unknown():
         PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))").run(_nothing().operation)
     if not context.is_dialect_loaded("chlo"):
         raise RuntimeError(f"these bindings ({PACKAGE}) have no chlo dialect")
-    return context
 
 
 _spare: list[tuple[ir.Context, int]] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stablehlo_py.core.collect import operations_under
 from stablehlo_py.errors import BadInput
 from stablehlo_py.later import Later
-from stablehlo_py.mlir import PassManager, ir, stablehlo
+from stablehlo_py.mlir import PassManager, ir, load_chlo, stablehlo
 from stablehlo_py.patterns import pattern
 from stablehlo_py.reading import constants, guard
 from stablehlo_py.reading.annotations import on_one_device
@@ -114,6 +114,8 @@ def _exported_artifact(data: bytes) -> bytes | None:
 
 def parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
     """The module in bytecode or in an artifact, as it is; damage may take the process down."""
+    if b"chlo" in data:
+        load_chlo(context)
     if b"vhlo" in data and not context.is_dialect_loaded("vhlo"):
         with context:  # a dialect that no one can ask for: it comes with its passes
             PassManager.parse("builtin.module(stablehlo-legalize-to-vhlo)").run(ir.Module.parse("module {}").operation)
@@ -181,6 +183,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _parse_text(data: bytes, context: ir.Context, path: Path | None) -> ir.Module:
     """Parse from the file where its text was not rewritten: so locations carry the file's name."""
+    if b"chlo" in data:
+        load_chlo(context)
     with _Lenient(context):
         return ir.Module.parse(data, context) if path is None else ir.Module.parseFile(str(path), context)
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import UnsupportedOp
-from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.mlir import PassManager, ir, load_chlo
 from stablehlo_py.ops.chlo_functions import CHLO_RULES
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
@@ -87,6 +87,7 @@ def _from_mhlo_call(call: ir.Operation) -> ir.Operation:
     name = {"mhlo.topk": "chlo.top_k"}.get(target, target.replace("mhlo.", "chlo."))
     attributes = _entries(call.attributes["mhlo.attributes"]) if "mhlo.attributes" in call.attributes else {}
     largest = attributes.pop("largest", None)
+    load_chlo(call.context)
     if not call.context.is_registered_operation(name):
         raise UnsupportedOp(f"custom_call @{target}", "no op of StableHLO or chlo does this", where=place(call))
     if largest is not None and not ir.BoolAttr(largest).value:

@@ -16,7 +16,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.dialects.custom_call import NAME, call_attributes, target_of
 from stablehlo_py.errors import BadInput
-from stablehlo_py.mlir import PassManager, ir
+from stablehlo_py.mlir import PassManager, ir, load_chlo
 from stablehlo_py.reading.places import place
 from stablehlo_py.transforms.normalize.hlo_fold_shapes import known_elements
 from stablehlo_py.transforms.normalize.hlo_inline import find_main
@@ -141,6 +141,7 @@ def _top_k(call: ir.Operation, module: ir.Operation) -> list[ir.Value]:
     k = int(_known(call.operands[1], call))
     shape = (*ty.shape[:-1], k)
     types = [ty.with_shape(shape).mlir, tensor_type(call.results[1].type).with_shape(shape).mlir]
+    load_chlo(call.context)
     made = ir.Operation.create("chlo.top_k", results=types, operands=[call.operands[0]], attributes={"k": _i64(k)})
     return list(made.results)
 

@@ -18,7 +18,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.core.types import element_type, tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Constant, Op, view
-from stablehlo_py.mlir import ir
+from stablehlo_py.mlir import ir, load_chlo
 from stablehlo_py.ops.sort_order import Key, keys_of
 
 FEWEST = 4  # sorted elements for each that is read: with fewer a sort is as quick
@@ -78,6 +78,7 @@ def _first_few(op: Op, key: Key, k: int) -> list[ir.Value]:
     keyed = _descending(compared, key)
     few = ty.with_shape((*ty.shape[:-1], k))
     places = few.with_element(element_type("i32"))
+    load_chlo(op.operation.context)
     best = ir.Operation.create(
         "chlo.top_k", results=[few.mlir, places.mlir], operands=[keyed], attributes={"k": make.integer(k)}
     )
