@@ -5,7 +5,8 @@
     tools/fuzz.py --mode artifacts --count 2000
     tools/fuzz.py --mode sizes
 
-Programs are compiled for the CPU and compared with the reference interpreter. The number of each program is its seed:
+Programs are compiled for the CPU and compared with the reference interpreter, those of open shapes in several shapes. The
+number of each program is its seed:
 `--seed N --count 1` repeats it alone. Exit code 1 when anything was found.
 """
 
@@ -22,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from stablehlo_py.testing.edits import Program
-from stablehlo_py.testing.generate import module_of, random_part
+from stablehlo_py.testing.generate import module_of, other_calls, random_part
 from stablehlo_py.testing.mutate import absurd_programs, damaged_artifact, mutated_text
 from stablehlo_py.testing.shrink import shrink
 from stablehlo_py.testing.store import store, store_bytes
@@ -65,8 +66,9 @@ def _programs(options: argparse.Namespace, worker: Worker) -> Iterator[tuple[str
     """Several graphs in a module, since a compilation costs more than a graph; one by one where the module fails."""
     for first in range(options.seed, options.seed + options.count, options.batch):
         seeds = range(first, min(first + options.batch, options.seed + options.count))
-        together = module_of([random_part(seed, f"g{seed}_") for seed in seeds])
-        verdict = worker.judge(together.text, together.arrays())
+        prefixes = [f"g{seed}_" for seed in seeds]
+        together = module_of([random_part(seed, prefix) for seed, prefix in zip(seeds, prefixes, strict=True)])
+        verdict = worker.judge(together.text, together.arrays(), other_calls(seeds, prefixes))
         if verdict.kind == "ok":
             yield f"programs {seeds.start} to {seeds.stop - 1}", verdict, len(seeds)
             continue
@@ -82,9 +84,12 @@ def _programs(options: argparse.Namespace, worker: Worker) -> Iterator[tuple[str
 
 def _alone(seed: int, options: argparse.Namespace, worker: Worker) -> Verdict:
     case = module_of([random_part(seed)])
-    verdict = worker.judge(case.text, case.arrays())
+    calls = [case.arrays(), *other_calls([seed], [""])]
+    verdict = worker.judge(case.text, calls[0], calls[1:])
     if verdict.kind != "ok":
-        _reduced(f"program_{seed}", Program(case.text, tuple(case.arrays())), verdict, options, worker)
+        alone = ((arrays, worker.judge(case.text, arrays)) for arrays in calls)
+        arrays, wrong = next(((a, v) for a, v in alone if v.kind != "ok"), (calls[0], verdict))
+        _reduced(f"program_{seed}", Program(case.text, tuple(arrays)), wrong, options, worker)
     return verdict
 
 

@@ -31,7 +31,17 @@ _FUNCTIONS = {
     *("power", "atan2", "cbrt", "rsqrt"),
 }
 _SUMS = {
-    *("reduce", "reduce_window", "select_and_scatter", "scatter", "dot", "dot_general", "convolution", "fft"),
+    *(
+        "reduce",
+        "reduce_window",
+        "select_and_scatter",
+        "scatter",
+        "dot",
+        "dot_general",
+        "convolution",
+        "dynamic_conv",
+        "fft",
+    ),
     *("cholesky", "triangular_solve", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"),
 }
 # Products of tiny numbers, in another order, lose other bits below the smallest normal number.
@@ -208,7 +218,7 @@ class Nudged(Interpreter):
             env.update(saved)
         else:
             results = super()._step(step, env, whole)
-        if name == "stablehlo.convolution":
+        if name in ("stablehlo.convolution", "stablehlo.dynamic_conv"):
             results = self._without_zeros(step, env, whole, results)
         return tuple(self._nudge(r) for r in results)
 

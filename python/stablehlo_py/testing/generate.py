@@ -55,11 +55,14 @@ class Part:
     results: tuple[Value, ...]
 
 
-def random_part(seed: int, prefix: str = "") -> Part:
-    """A graph of 1 to 12 ops; the same for the same seed. Eight seeds in eighty have symbolic dimensions."""
+def random_part(seed: int, prefix: str = "", turn: int = 0) -> Part:
+    """A graph of 1 to 12 ops; the same for the same seed. Eight seeds in eighty have symbolic dimensions.
+
+    turn: other sizes of the call; mostly the lines stay the same then, as these do not depend on it.
+    """
     g = Graph(Random(seed), prefix)
     if is_dynamic(seed):
-        made = ops_dynamic.fill(g)
+        made = ops_dynamic.fill(g, turn)
         return Part(tuple(g.lines), tuple(g.arguments), (made[-1], *made[:-1][:2]))
     wanted = g.random.choice((1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 12))
     for _ in range(wanted):
@@ -85,6 +88,20 @@ def module_of(parts: Sequence[Part]) -> Case:
     names = ", ".join(v.name for v in results)
     text = f"func.func @main({head}) -> ({types}) {{\n  {body}\n  func.return {names} : {types}\n}}\n"
     return Case(text, arguments)
+
+
+def other_calls(seeds: Sequence[int], prefixes: Sequence[str], turns: int = 2) -> list[list[np.ndarray]]:
+    """Arguments of other shapes for the program of the parts of these seeds, where there are such."""
+    first = [random_part(seed, prefix) for seed, prefix in zip(seeds, prefixes, strict=True)]
+    found = []
+    for turn in range(1, turns + 1):
+        parts = [random_part(seed, prefix, turn) for seed, prefix in zip(seeds, prefixes, strict=True)]
+        chosen = [
+            p if module_of([p]).text == module_of([own]).text else own for own, p in zip(first, parts, strict=True)
+        ]
+        if chosen != first:
+            found.append(module_of(chosen).arrays())
+    return found
 
 
 def _step(g: Graph) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,12 +20,35 @@ from stablehlo_py.testing.worker import COMPILE
 GUARDED = 64 << 20  # bytes of all buffers up to which a program runs once more, each buffer between guards
 
 
-def judge(job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None) -> tuple[str, str]:
-    """(kind, detail) of a Verdict."""
+def judge(
+    job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None, others: Sequence[Sequence[np.ndarray]] = ()
+) -> tuple[str, str]:
+    """(kind, detail) of a Verdict. others: what the same executable is called with after `arrays`."""
     try:
         executable = stablehlo_py.compile(program, cache=False)
-        if job == COMPILE or arrays is None:
-            return "ok", ""
+    except Exception as error:
+        return _failed(error)
+    if job == COMPILE or arrays is None:
+        return "ok", ""
+    for number, given in enumerate((arrays, *others)):
+        kind, detail = _call(executable, program, given)
+        if kind != "ok":
+            return kind, f"call {number + 1}: {detail}" if number else detail
+    return "ok", ""
+
+
+def _failed(error: Exception) -> tuple[str, str]:
+    if isinstance(error, CompileError):
+        return "refused", f"{type(error).__name__}: {error}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return "error", f"{type(error).__name__}: {error}\n  at {place.filename.rpartition('/')[2]}:{place.lineno}"
+
+
+def _call(
+    executable: Callable[..., Sequence[np.ndarray]], program: str | bytes, arrays: Sequence[np.ndarray]
+) -> tuple[str, str]:
+    """Run, and run between guards; compare with the reference."""
+    try:
         before = [a.copy() for a in arrays]
         got = [np.array(r) for r in executable(*arrays)]
         if any(a.tobytes() != b.tobytes() for a, b in zip(arrays, before, strict=True)):
@@ -34,11 +57,8 @@ def judge(job: str, program: str | bytes, arrays: Sequence[np.ndarray] | None) -
             guarded = guarded_call(executable, arrays)
             if any(a.tobytes() != b.tobytes() for a, b in zip(got, guarded, strict=True)):
                 return "mismatch", "other bits where each buffer lies between inaccessible pages"
-    except CompileError as error:
-        return "refused", f"{type(error).__name__}: {error}"
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return "error", f"{type(error).__name__}: {error}\n  at {place.filename.rpartition('/')[2]}:{place.lineno}"
+        return _failed(error)
     try:
         with borrowed_context() as context:
             module = read_module(program, context)

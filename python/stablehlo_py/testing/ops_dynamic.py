@@ -10,6 +10,7 @@ from stablehlo_py.testing.graph import COMPLEX, FLOATS, INTEGERS, Argument, Grap
 from stablehlo_py.testing.ops_elementwise import BINARY, UNARY
 
 _MOST_ELEMENTS = 2000
+_SIZES = (0, 1, 2, 3, 5, 6, 7, 8, 13)
 
 
 @record
@@ -27,10 +28,11 @@ class Open(Value):
 class Dynamic:
     """A graph of open values over `g`, which numbers them and keeps the lines."""
 
-    def __init__(self, g: Graph) -> None:
+    def __init__(self, g: Graph, turn: int) -> None:
         self.g, self.random = g, g.random
         self.values: list[Open] = []
-        self.sizes = [g.random.choice((0, 1, 2, 3, 5, 6, 7, 8, 13)) for _ in range(3)]
+        drawn = [g.random.randrange(len(_SIZES)) for _ in range(3)]
+        self.sizes = [_SIZES[(number + turn * (k + 1)) % len(_SIZES)] for k, number in enumerate(drawn)]
 
     def argument(self, dims: Sequence[tuple[int, bool]], element: str, style: str = "any") -> Open:
         value = Open(self.g.name(), tuple(s for s, _ in dims), element, tuple(o for _, o in dims))
@@ -233,6 +235,46 @@ def _pad(d: Dynamic) -> Open:
     return d.emit("stablehlo.dynamic_pad", operands, shape, [True] * len(shape), x.element)
 
 
+def _gather(d: Dynamic) -> Open:
+    """Pieces that begin anywhere along the first dimension, of the other ones all or what a number says."""
+    x = d.pick(1)
+    if not x.shape[0]:
+        return _size(d)
+    count = d.dims(1, 1)[0]
+    indices = d.argument([count], d.random.choice(("i32", "i64", "ui8")), "index")
+    pieces = [(s, x, k) if d.random.random() < 0.6 else (min(s, 2), None, 0) for k, s in enumerate(x.shape)][1:]
+    sizes = d.sizes_of([(1, None, 0), *pieces])
+    offset = list(range(1, len(x.shape)))
+    numbers = f"offset_dims = {offset}, collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+    shape, is_open = (count[0], *(s for s, _, _ in pieces)), (count[1], *(of is not None for _, of, _ in pieces))
+    attributes = f"dimension_numbers = #stablehlo.gather<{numbers}>, indices_are_sorted = false"
+    return d.emit("stablehlo.dynamic_gather", [x, indices, sizes], shape, is_open, x.element, attributes)
+
+
+def _convolution(d: Dynamic) -> Open:
+    """Along one dimension, padded by a vector of numbers, over an image whose batch and length may be open."""
+    batch, length, features, out = (d.dims(1, 1)[0] for _ in range(4))
+    taps, low, high = d.random.choice((1, 2, 3)), *(d.random.choice((0, 1, 2)) for _ in range(2))
+    element = d.random.choice(("f32", "f64", "i32"))
+    style = "mild" if element != "i32" else "any"
+    x, w = (
+        d.argument([batch, length, features], element, style),
+        d.argument([(taps, False), features, out], element, style),
+    )
+    stride, spread, holes = (d.random.choice((1, 1, 2)) for _ in range(3))
+    image = max(0, (length[0] - 1) * spread + 1 if length[0] else 0) + low + high
+    places = max(0, image - (taps - 1) * holes - 1 + stride) // stride if image >= (taps - 1) * holes + 1 else 0
+    flat = d.constant([low, high])
+    padding = d.emit("stablehlo.reshape", [flat], [1, 2], [False, False], "i32")
+    attributes = (
+        "dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64, "
+        f"feature_group_count = 1 : i64, window_strides = array<i64: {stride}>, "
+        f"lhs_dilation = array<i64: {spread}>, rhs_dilation = array<i64: {holes}>"
+    )
+    shape, is_open = (batch[0], places, out[0]), (batch[1], True, out[1])
+    return d.emit("stablehlo.dynamic_conv", [x, w, padding], shape, is_open, element, attributes)
+
+
 def _size(d: Dynamic) -> Open:
     x = d.pick(1)
     k = d.random.randrange(len(x.shape))
@@ -242,12 +284,13 @@ def _size(d: Dynamic) -> Open:
 _OPS = (
     *((_elementwise, 8), (_select, 2), (_convert, 2), (_transpose, 2), (_reduce, 4), (_concatenate, 2), (_dot, 2)),
     *((_broadcast, 3), (_reshape, 2), (_iota, 2), (_slice, 2), (_pad, 2), (_size, 1)),
+    *((_gather, 2), (_convolution, 2)),
 )
 
 
-def fill(g: Graph) -> list[Open]:
-    """A few ops; what they made."""
-    d = Dynamic(g)
+def fill(g: Graph, turn: int = 0) -> list[Open]:
+    """A few ops; what they made. turn: where the sizes of the call are counted on to."""
+    d = Dynamic(g, turn)
     d.argument([(g.random.choice(d.sizes), True), *d.dims(0, 2)], d.element())  # so that something is open
     made: list[Open] = []
     for _ in range(g.random.choice((1, 2, 3, 4, 5, 6, 8))):

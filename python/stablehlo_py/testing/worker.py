@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,14 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def judge(self, program: str | bytes, arrays: list[Any] | None = None) -> Verdict:
-        """Compile `program`; with arrays also run it and compare with the reference."""
+    def judge(self, program: str | bytes, arrays: list[Any] | None = None, others: Sequence[list[Any]] = ()) -> Verdict:
+        """Compile `program`; with arrays also run it and compare with the reference, and with others after them."""
         began = time.monotonic()
         for attempt in (0, 1):
             self._start()
             busy = self._busy()
             try:
-                self._send(pickle.dumps((COMPILE if arrays is None else COMPARE, program, arrays)))
+                self._send(pickle.dumps((COMPILE if arrays is None else COMPARE, program, arrays, others)))
                 break
             except BrokenPipeError:  # it died between two jobs
                 self.close()
@@ -163,8 +164,7 @@ def _serve(jobs: int, answers: int, memory: int, plugin: str) -> None:
             exec(compile(file.read(), plugin, "exec"), {"__name__": "plugin"})
     with os.fdopen(jobs, "rb") as source, os.fdopen(answers, "wb") as sink:
         while head := source.read(8):
-            job, program, arrays = pickle.loads(source.read(struct.unpack("<Q", head)[0]))
-            answer = pickle.dumps(judge(job, program, arrays))
+            answer = pickle.dumps(judge(*pickle.loads(source.read(struct.unpack("<Q", head)[0]))))
             sink.write(struct.pack("<Q", len(answer)) + answer)
             sink.flush()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stablehlo_py.mlir import ir, new_context
-from stablehlo_py.testing.generate import module_of, random_part
+from stablehlo_py.testing.generate import module_of, other_calls, random_part
 from stablehlo_py.testing.mutate import damaged_artifact, mutated_text
 
 SEEDS = range(200)
@@ -42,6 +42,16 @@ def test_several_graphs_share_a_module():
     with new_context(), ir.Location.unknown():
         assert ir.Module.parse(case.text).operation.verify()
     assert len(case.arrays()) == sum(len(p.arguments) for p in parts)
+
+
+def test_open_shapes_are_called_in_several() -> None:
+    found = [other_calls([seed], [""]) for seed in range(56, 64)]
+    assert sum(map(len, found)) > 4
+    for seed, calls in zip(range(56, 64), found, strict=True):
+        first = module_of([random_part(seed)]).arrays()
+        assert all([a.dtype for a in call] == [a.dtype for a in first] for call in calls)
+        assert all([a.shape for a in call] != [a.shape for a in first] for call in calls)
+    assert other_calls([0], [""]) == []
 
 
 def test_damage_is_repeatable():
