@@ -134,12 +134,14 @@ def loop(
     return list(op.results)
 
 
-def once_or_loop(extent: int | ir.Value, step: int, body: Callable[[int | ir.Value], None]) -> None:
-    """A loop over 0 .. extent, or the body alone where it is known to run once."""
-    if isinstance(extent, int) and extent <= step:
-        body(0)
+def once_or_loop(
+    extent: int | ir.Value, step: int, body: Callable[[int | ir.Value], None], *, start: int | ir.Value = 0
+) -> None:
+    """A loop over start .. extent, or the body alone where it is known to run once."""
+    if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
+        body(start)
     else:
-        loop(0, extent, step, lambda i: body(i))
+        loop(start, extent, step, lambda i: body(i))
 
 
 def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:

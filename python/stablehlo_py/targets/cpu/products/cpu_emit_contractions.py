@@ -336,7 +336,8 @@ class Product:
             self.at_block(p)
             if not self.just_in_time:
                 packing.pack_panels(self, *panels)
-            nest.loop(*tiles, self.block_tiles, lambda t: self.rows(t, tiles[1], panels))
+            first, behind = tiles
+            nest.once_or_loop(behind, self.block_tiles, lambda t: self.rows(t, behind, panels), start=first)
 
         nest.once_or_loop(self.k, self.kc, block)
 
@@ -347,7 +348,7 @@ class Product:
         self.steps = nest.ceil_divided(self.depth, self.group)
         self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
 
-    def rows(self, t0: ir.Value, stop: Index, panels: Range) -> None:
+    def rows(self, t0: Index, stop: Index, panels: Range) -> None:
         """A block of rows, the tiles from t0 on as far as they go up to `stop`, over all panels."""
         t1 = nest.minimum(add(t0, self.block_tiles), stop)
         packing.pack_lhs(self, t0, t1)
@@ -355,22 +356,22 @@ class Product:
         def tiles_of(s: ir.Value, slot: Index) -> None:
             j, start = self.first_column(s), self.first_row(t0)
 
-            def tile(t: ir.Value) -> None:
+            def tile(t: Index) -> None:
                 i = self.first_row(t)
                 emit_tile(self, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j, self.rows_of(t))
 
-            nest.loop(t0, t1, 1, tile)
+            nest.once_or_loop(t1, 1, tile, start=t0)
 
         if not self.just_in_time:
             nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0])))
             return
 
-        def some(s0: ir.Value) -> None:
+        def some(s0: Index) -> None:
             s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
             packing.pack_panels(self, s0, s1)
             nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0)))
 
-        nest.loop(*panels, self.chunk_panels, some)
+        nest.once_or_loop(panels[1], self.chunk_panels, some, start=panels[0])
 
     def first_row(self, t: Index) -> Index:
         """Where a tile begins."""
