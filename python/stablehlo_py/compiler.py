@@ -6,6 +6,7 @@ read the program -> run the target's pipeline, stage by stage -> build the Progr
 
 from __future__ import annotations
 
+import importlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,15 @@ from stablehlo_py.cache import Cache, key_of, pack, unpack
 from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.garbage import none_collected
 from stablehlo_py.records import field, record
-from stablehlo_py.runtime.executable import Executable, Stages
-from stablehlo_py.runtime.executor import make_executor
-from stablehlo_py.runtime.program import Program
+from stablehlo_py.targets import code_generator
 from stablehlo_py.targets.cpus import host, missing, processor, tell_host
 from stablehlo_py.targets.machine_code import Code, CodegenOptions
 
 if TYPE_CHECKING:
     from stablehlo_py.building import Open, Parts
     from stablehlo_py.runtime.dynamic import DynamicExecutable, Shapes
+    from stablehlo_py.runtime.executable import Executable
+    from stablehlo_py.runtime.program import Program
 
 EXECUTORS = ("native", "python")
 TARGETS = ("cpu",)
@@ -88,6 +89,9 @@ def compile(
         clock.lap("cache")
         return _load(source, target, options, parts, clock)
     with none_collected():
+        code_generator.begin_loading()
+        for name in ("executable", "executor"):  # what `_load` needs, meanwhile
+            importlib.import_module(f"stablehlo_py.runtime.{name}")
         from stablehlo_py.building import Making, Open, build
 
         parts = build(source, Making(target, options.codegen, options.threads, store, clock.lap))
@@ -99,6 +103,9 @@ def compile(
 
 
 def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Clock) -> Executable:  # Any: as in compile
+    from stablehlo_py.runtime.executable import Executable, Stages
+    from stablehlo_py.runtime.executor import make_executor
+
     program, objects = parts
     code = Code(objects)
     calls = []
@@ -134,6 +141,8 @@ def _open(program: Open, target: str, options: Options, store: Cache | None) -> 
     from stablehlo_py.runtime.dynamic import DynamicExecutable  # few programs are such; its Future comes with logging
 
     def compile_for(shapes: Shapes) -> Executable:
+        from stablehlo_py.runtime.executable import Executable
+
         executable = compile(program.specialized(shapes), target, cache=store or False, options=options)
         assert isinstance(executable, Executable)  # nothing of a specialized program is open
         return executable
@@ -194,6 +203,8 @@ def _stored(store: Cache, key: str) -> tuple[Program, list[bytes]] | None:
     data = store.get("program", key)
     if data is None:
         return None
+    from stablehlo_py.runtime.program import Program
+
     try:
         program, *objects = unpack(data)
         return Program.from_bytes(program), objects

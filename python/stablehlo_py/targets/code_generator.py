@@ -26,6 +26,7 @@ import os
 import platform
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -212,10 +213,23 @@ class _Library:
 
 
 @functools.cache
+def begin_loading() -> None:
+    """Load the bindings' library in a thread: 8 ms in which this one may import what does without."""
+    if is_here():
+        dlopen = ctypes.CDLL(None).dlopen  # ctypes' own, and Python's, keep Python's lock meanwhile
+        dlopen.restype = ctypes.c_void_p
+        threading.Thread(target=dlopen, args=(os.fsencode(_path()), os.RTLD_NOW)).start()
+
+
+@functools.cache
 def _library() -> _Library:
+    return _Library(_path())
+
+
+def _path() -> str:
     spec = importlib.util.find_spec("torch_mlir")  # its library alone: the bindings themselves take as long again
     (folder,) = (spec and spec.submodule_search_locations) or ("",)
-    return _Library(os.path.join(folder, "_mlir_libs", "libTorchMLIRAggregateCAPI.so"))
+    return os.path.join(folder, "_mlir_libs", "libTorchMLIRAggregateCAPI.so")
 
 
 @functools.cache

@@ -153,3 +153,22 @@ print(many(500) - first)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert int(ran.stdout) < 4_000, ran.stderr  # KiB
+
+
+def test_the_library_is_loaded_by_a_thread_and_once():
+    """In a process of its own, which has not loaded it; a library that is not there is whoever's problem who needs it."""
+    code = """
+import threading
+from stablehlo_py.targets import code_generator
+before = threading.active_count()
+code_generator.begin_loading()
+code_generator.begin_loading()
+begun = threading.active_count() - before
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+with open("/proc/self/maps") as maps:
+    print(begun <= 1, "libTorchMLIRAggregateCAPI" in maps.read(), code_generator.host() == code_generator.host())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ran.stdout == "True True True\n", ran.stderr
