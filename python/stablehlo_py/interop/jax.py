@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 
+from stablehlo_py.errors import BadInput
+
 SECONDS = 60
 
 
 def artifact_as_text(data: bytes) -> str | None:
     """The generic text of a portable artifact or bytecode that jaxlib can read; None without jaxlib, or when it cannot.
+
+    BadInput when it takes too long.
 
     A process of its own does it: damaged bytecode can crash jaxlib.
     """
@@ -21,8 +25,14 @@ def artifact_as_text(data: bytes) -> str | None:
     command = [sys.executable, "-c", "from stablehlo_py.interop import jax; jax.print_standard_input()"]
     try:
         child = subprocess.run(command, check=True, input=data, env=environment, capture_output=True, timeout=SECONDS)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+    except subprocess.CalledProcessError:
         return None
+    except subprocess.TimeoutExpired:
+        raise BadInput(
+            f"jaxlib has not read the artifact's annotations of Shardy within {SECONDS} s",
+            hint="try again when the machine has less to do, or export with "
+            "jax.config.update('jax_use_shardy_partitioner', False)",
+        ) from None
     return child.stdout.decode()
 
 

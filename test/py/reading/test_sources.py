@@ -172,6 +172,15 @@ def test_shardy_artifact_without_jaxlib_says_what_to_do(context, monkeypatch):
     assert "jax_use_shardy_partitioner" in error.value.hint
 
 
+def test_jaxlib_that_takes_too_long_is_named(context, monkeypatch):
+    jax, _, _ = jax_program()
+    exported = jax.export.export(jax.jit(jax.random.split))(jax.random.key(0))
+    monkeypatch.setattr(interop_jax, "SECONDS", 0.001)
+    with pytest.raises(BadInput, match="has not read") as error:
+        read_module(exported, context)
+    assert "less to do" in error.value.hint
+
+
 def test_jax_objects_that_are_no_programs(context):
     jax, function, arguments = jax_program()
     with pytest.raises(BadInput, match=r"lower it: f\.lower"):
