@@ -321,8 +321,8 @@ func.func @keys(%x: memref<64xi32>, %y: memref<64xi32>, %key: i32) attributes {k
 // CHECK-NOT: llvm.intr.prefetch
 // CHECK: vector.reduction <add>
 // CHECK: scf.for
-// CHECK: arith.divf {{.*}} vector<16xf32>
 // CHECK: llvm.intr.prefetch
+// CHECK: arith.divf {{.*}} vector<16xf32>
 // CHECK: return
 func.func @next_row(%x: memref<60x8192xf32>, %y: memref<60x8192xf32>) attributes {kernel = "rows"} {
   %c0 = arith.constant 0 : index
@@ -536,6 +536,50 @@ func.func @rows_in_place(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attribu
       %b = arith.divf %a, %s : f32
       memref.store %b, %y[%i, %j] : memref<64x128xf32>
     }
+  }
+  return
+}
+
+// -----
+
+// A long chain of ops: two vectors side by side, each op for both before the next.
+// AVX2-LABEL: func.func @chain
+// AVX2: scf.for {{.*}} step %c16
+// AVX2-COUNT-2: arith.mulf {{.*}} vector<8xf32>
+// AVX2-NEXT: arith.addf {{.*}} vector<8xf32>
+// AVX2-NEXT: arith.addf {{.*}} vector<8xf32>
+// AVX2-NEXT: arith.mulf {{.*}} vector<8xf32>
+func.func @chain(%x: memref<256xf32>, %y: memref<256xf32>, %c: f32) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  scf.for %i = %c0 to %c256 step %c1 {
+    %0 = memref.load %x[%i] : memref<256xf32>
+    %1 = arith.mulf %0, %c : f32
+    %2 = arith.addf %1, %c : f32
+    %3 = arith.mulf %2, %c : f32
+    %4 = arith.addf %3, %c : f32
+    %5 = arith.mulf %4, %c : f32
+    %6 = arith.addf %5, %c : f32
+    %7 = arith.mulf %6, %c : f32
+    %8 = arith.addf %7, %c : f32
+    %9 = arith.mulf %8, %c : f32
+    %10 = arith.addf %9, %c : f32
+    %11 = arith.mulf %10, %c : f32
+    %12 = arith.addf %11, %c : f32
+    %13 = arith.mulf %12, %c : f32
+    %14 = arith.addf %13, %c : f32
+    %15 = arith.mulf %14, %c : f32
+    %16 = arith.addf %15, %c : f32
+    %17 = arith.mulf %16, %c : f32
+    %18 = arith.addf %17, %c : f32
+    %19 = arith.mulf %18, %c : f32
+    %20 = arith.addf %19, %c : f32
+    %21 = arith.mulf %20, %c : f32
+    %22 = arith.addf %21, %c : f32
+    %23 = arith.mulf %22, %c : f32
+    %24 = arith.addf %23, %c : f32
+    memref.store %24, %y[%i] : memref<256xf32>
   }
   return
 }

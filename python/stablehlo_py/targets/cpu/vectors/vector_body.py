@@ -100,17 +100,43 @@ class Body:
         mask: ir.Value | None = None,
     ) -> list[ir.Value]:
         """The ops for `lanes` elements, so many `behind` place; the states of all reductions after them."""
+        return self.write_all(place, here, [(behind, carried)], mask)[0]
+
+    def write_all(
+        self,
+        place: int | ir.Value,
+        here: Sequence[Address],
+        vectors: Sequence[tuple[int, Sequence[ir.Value]]],
+        mask: ir.Value | None = None,
+    ) -> list[list[ir.Value]]:
+        """The same for several vectors, by what is behind and what is carried: each op for all of them before the next."""
+        nows = [self._now(place, here, behind, carried, mask) for behind, carried in vectors]
+        for row in range(self.count):
+            for do in self._do:
+                for now in nows:
+                    now.row, now.is_last_row = row, row == self.count - 1
+                    do(now)
+        return [self._after_one(now, carried, mask) for now, (_, carried) in zip(nows, vectors, strict=True)]
+
+    def _now(
+        self,
+        place: int | ir.Value,
+        here: Sequence[Address],
+        behind: int,
+        carried: Sequence[ir.Value],
+        mask: ir.Value | None,
+    ) -> Now:
         at = nest.add(place, behind) if self._numbers else place
         now = Now(list(self._values), at, here, behind, mask)
-        states = self.states_of(carried)
-        for slot, state in zip(self._carried, states, strict=True):
+        for slot, state in zip(self._carried, self.states_of(carried), strict=True):
             now.values[slot] = state[0]
-        for now.row in range(self.count):
-            now.is_last_row = now.row == self.count - 1
-            for do in self._do:
-                do(now)
+        return now
+
+    def _after_one(self, now: Now, carried: Sequence[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
         after: list[ir.Value] = []
-        for r, state, element, slot in zip(self.reductions, states, self._elements, self._after, strict=True):
+        for r, state, element, slot in zip(
+            self.reductions, self.states_of(carried), self._elements, self._after, strict=True
+        ):
             after += r.with_floats(state, now.lanes(element)) if r.order else [now.lanes(slot)]
         if mask is None:
             return after

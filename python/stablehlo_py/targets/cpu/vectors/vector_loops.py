@@ -99,7 +99,8 @@ class _Loops:
         aligned = functools.reduce(
             arith.andi, [address.is_aligned(self.cpu.vector_bytes) for address in self.body.past]
         )
-        if self.plan.loop.work > LONG:  # a branch in each step is less than the loop once more
+        if starts and self.plan.loop.work > LONG:
+            # a branch in each step, where one vector waits for sums anyway, is less code than the loop once more
             self.body.is_streaming = aligned
             return self._over(low, end, starts, most)
 
@@ -124,7 +125,7 @@ class _Loops:
 
     def _step(self, place: int | ir.Value, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
         here = self.body.addresses_at(place)
-        after = [self.body.write(place, here, self.plan.behind(u), carried[u::count]) for u in range(count)]
+        after = self.body.write_all(place, here, [(self.plan.behind(u), carried[u::count]) for u in range(count)])
         return [after[u][k] for k in range(len(after[0])) for u in range(count)]
 
     def _masked_rest(self, low: int | ir.Value, high: int | ir.Value, partial: list[ir.Value]) -> list[ir.Value]:
