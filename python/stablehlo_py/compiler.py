@@ -84,11 +84,11 @@ def compile(
     if store:
         _know_host(store)
     key = _program_key(source, target, options) if store else ""
-    parts = _stored(store, key) if store and key else None
-    if parts is not None:
-        clock.lap("cache")
-        return _load(source, target, options, parts, clock)
     with none_collected():
+        parts = _stored(store, key) if store and key else None
+        if parts is not None:
+            clock.lap("cache")
+            return _load(source, target, options, parts, clock)
         code_generator.begin_loading()
         for name in ("executable", "executor"):  # what `_load` needs, meanwhile
             importlib.import_module(f"stablehlo_py.runtime.{name}")
