@@ -18,7 +18,7 @@ from ops.agree import numbers
 import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.windows import winograd, winograd_emitter
+from stablehlo_py.targets.cpu.windows import winograd_emitter, winograd_plan
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 pytestmark = pytest.mark.skipif("+avx2" not in host()[1], reason="code for AVX2")
@@ -58,7 +58,7 @@ def emitted() -> Iterator[mock.Mock]:
 @pytest.fixture
 def whatever_it_takes() -> Iterator[None]:
     """Filters wherever they are right, also where they are no faster."""
-    with mock.patch.multiple(winograd, GAIN=0.1, LEAST_WORK=1):
+    with mock.patch.multiple(winograd_plan, GAIN=0.1, LEAST_WORK=1):
         yield
 
 

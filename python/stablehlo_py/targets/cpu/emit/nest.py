@@ -144,6 +144,11 @@ def once_or_loop(
         loop(start, extent, step, lambda i: body(i))
 
 
+def in_vectors(count: int, lanes: int, body: Callable[[int | ir.Value], None]) -> None:
+    """body(first) for `count` >= lanes elements, a vector at a time; the last may overlap the one before."""
+    once_or_loop(count, lanes, lambda n: body(minimum(n, count - lanes) if count % lanes else n))
+
+
 def when(condition: ir.Value | bool, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
     """scf.if without results; decided here where the condition is known."""
     if isinstance(condition, bool):
@@ -172,6 +177,11 @@ def choose(
         with ir.InsertionPoint(region.blocks[0]):
             scf.yield_(body())
     return list(op.results)
+
+
+def is_below(value: int | ir.Value, limit: int) -> ir.Value:
+    """Whether 0 <= value < limit: as unsigned numbers, those below 0 are large."""
+    return arith.cmpi(arith.CmpIPredicate.ult, index(value), index(limit))
 
 
 def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:

@@ -1,4 +1,4 @@
-"""A square block of vectors, transposed in registers: the columns of its rows."""
+"""Square blocks of vectors, transposed in registers, and matrices that are turned by such blocks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from stablehlo_py.mlir import ir, vector
 from stablehlo_py.ops.llvm_ops import arithmetic_fence
+from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 
@@ -51,3 +54,31 @@ def fence(value: ir.Value) -> ir.Value:
 
 def _shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
     return vector.shuffle(a, b, list(mask))
+
+
+def turned(
+    source: Address, between: int, rows: int, target: Address, apart: int, columns: int, vectors: Vectors
+) -> None:
+    """A matrix of `rows` x `columns` neighbours, its rows `between` elements from each other, to its transpose.
+
+    apart: from one row of the transpose to the next. Square blocks are turned in registers; a matrix that has none is moved
+    element by element.
+    """
+    lanes = vectors.lanes
+    if min(rows, columns) < lanes:
+        one = ir.VectorType.get([1], vectors.element)
+
+        def element(row: ir.Value, column: ir.Value) -> None:
+            value = source.moved(add(multiply(row, between), column)).load(one)
+            target.moved(add(multiply(column, apart), row)).store(value)
+
+        nest.loop(0, rows, 1, lambda r: nest.loop(0, columns, 1, lambda c: element(r, c)))
+        return
+
+    def block(row: int | ir.Value, column: int | ir.Value) -> None:
+        first = source.moved(add(multiply(row, between), column))
+        to = target.moved(add(multiply(column, apart), row))
+        for n, line in enumerate(transposed([first.moved(n * between).load(vectors.type) for n in range(lanes)])):
+            to.moved(n * apart).store(line)
+
+    nest.in_vectors(columns, lanes, lambda c: nest.in_vectors(rows, lanes, lambda r: block(r, c)))

@@ -156,6 +156,12 @@ class Address:
         llvm_ops.prefetch(byte.moved(offset).pointer)
 
 
+def fill_zeros(target: Address, count: int, vectors: nest.Vectors) -> None:
+    """Zeros in `count` elements, a vector of them or more."""
+    zero = vectors.zero()
+    nest.in_vectors(count, vectors.lanes, lambda n: target.moved(n).store(zero))
+
+
 def _shuffle(ty: ir.VectorType, operands: Sequence[ir.Value], lanes: Iterable[int]) -> ir.Value:
     """The lanes of these numbers of two vectors, one behind the other."""
     mask = {"mask": ir.DenseI64ArrayAttr.get(list(lanes))}

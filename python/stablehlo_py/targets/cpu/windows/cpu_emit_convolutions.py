@@ -26,7 +26,7 @@ from stablehlo_py.targets.cpu.emit.register_transpose import fence
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, Form, form_of, multiply_add, widened
-from stablehlo_py.targets.cpu.windows import winograd, winograd_emitter
+from stablehlo_py.targets.cpu.windows import winograd_emitter, winograd_plan
 from stablehlo_py.targets.cpu.windows.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.windows.convolution_panels import KernelPanels
 from stablehlo_py.targets.cpu.windows.convolution_plan import (
@@ -81,7 +81,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     plan = plan_of(
         geometry, cpu, form.bytes, padded=padded, converted=converted, lanes_of="f" if form.group > 1 else ""
     )
-    filtered = winograd.plan_of(geometry, form, cpu, plan.cycles if plan is not None else math.inf)
+    filtered = winograd_plan.plan_of(geometry, form, cpu, plan.cycles if plan is not None else math.inf)
     if plan is None and filtered is None:
         return
     block = function.regions[0].blocks[0]

@@ -18,6 +18,7 @@ from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.products.product_forms import (
     Form,
@@ -29,8 +30,9 @@ from stablehlo_py.targets.cpu.products.product_forms import (
 )
 from stablehlo_py.targets.cpu.windows import winograd
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
-from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, TAPS, Place, Winograd
-from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts, in_vectors, turned
+from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, TAPS, Place
+from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
+from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
 from stablehlo_py.transforms.kernels.kernel_parallel import give_range
 
@@ -175,7 +177,7 @@ class _Emitter:
                 for n, (_, value) in enumerate(sorted(winograd.of_image(read, plan.filtered).items())):
                     to.moved(n * self.of_image).store(self._cast(value, self.packed.type))
 
-            in_vectors(depth, lanes, features)
+            nest.in_vectors(depth, lanes, features)
 
         self._tiles(tile)
 
@@ -252,7 +254,7 @@ class _Emitter:
                 made = winograd.of_products(read, plan.filtered)
                 results.store({place: self._scaled(value) for place, value in made.items()}, at, target.moved(f))
 
-            in_vectors(plan.features, plan.lanes, features)
+            nest.in_vectors(plan.features, plan.lanes, features)
 
         self._tiles(tile)
         results.end()

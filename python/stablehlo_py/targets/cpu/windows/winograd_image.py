@@ -7,15 +7,15 @@ the image are apart, in a copy of all that a step reads, turned in registers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.ops import llvm_ops
-from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit import nest, streaming
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.emit.register_transpose import transposed
+from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
-from stablehlo_py.targets.cpu.windows.winograd import Winograd
+from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 Index = int | ir.Value
@@ -37,7 +37,7 @@ class ImageParts:
         """What is the same for all steps: the zeros around."""
         if self.plan.is_image_turned:
             size = ir.MemRefType(self.copy.type).shape[0]
-            zeros(Address.of(self.copy, [0]), size, self.stored)
+            streaming.fill_zeros(Address.of(self.copy, [0]), size, self.stored)
 
     def fill(self, b: Index, first: Index) -> None:
         """Copy what the step reads that begins with image `b` and place `first` of the result."""
@@ -59,7 +59,10 @@ class ImageParts:
 
             def clear() -> None:
                 nest.loop(
-                    0, count, 1, lambda n: zeros(target.moved(multiply(n, strides[1])), self.features, self.stored)
+                    0,
+                    count,
+                    1,
+                    lambda n: streaming.fill_zeros(target.moved(multiply(n, strides[1])), self.features, self.stored),
                 )
 
             nest.when(True if inside is None else inside, turn, clear)
@@ -75,7 +78,7 @@ class ImageParts:
 
             def one(k: Index) -> None:
                 at = nest.index(add(start, k))
-                both = both_of(inside, is_below(at, of.axes[n].size))
+                both = _both(inside, nest.is_below(at, of.axes[n].size))
                 along(n + 1, add(x, multiply(at, of.axes[n].x)), add(to, multiply(k, self.strides[1 + n])), both)
 
             nest.once_or_loop(plan.reach[n], 1, one)
@@ -101,7 +104,7 @@ class ImageParts:
         inside: ir.Value | None = None
         for axis, first, count, tiles, move in zip(axes, corner, plan.reads, plan.tiles, plan.moves, strict=True):
             if axis.before > 0 or (tiles - 1) * move - axis.before + count > axis.size:
-                inside = both_of(inside, is_below(first, max(axis.size - count + 1, 0)))
+                inside = _both(inside, nest.is_below(first, max(axis.size - count + 1, 0)))
         strides: list[Index] = [axis.x * self.group for axis in axes]
 
         def whole() -> Address:
@@ -132,7 +135,7 @@ class ImageParts:
 
             def one(k: Index) -> None:
                 at = nest.index(add(corner[n], k))
-                both = both_of(inside, is_below(at, axes[n].size))
+                both = _both(inside, nest.is_below(at, axes[n].size))
                 x = add(place, multiply(at, axes[n].x * self.group))
                 along(n + 1, x, add(to, multiply(k, self.strides[1 + n])), both)
 
@@ -143,55 +146,12 @@ class ImageParts:
     def _move(self, source: Address | None, target: Address) -> None:
         """All features of one place of the image, or zeros, to the copy."""
         if source is None:
-            zeros(target, self.features, self.stored)
+            streaming.fill_zeros(target, self.features, self.stored)
             return
-        in_vectors(
+        nest.in_vectors(
             self.features, self.stored.lanes, lambda c: target.moved(c).store(source.moved(c).load(self.stored.type))
         )
 
 
-def both_of(a: ir.Value | None, b: ir.Value) -> ir.Value:
+def _both(a: ir.Value | None, b: ir.Value) -> ir.Value:
     return b if a is None else arith.andi(a, b)
-
-
-def is_below(value: Index, limit: int) -> ir.Value:
-    """Whether 0 <= value < limit: as unsigned numbers, those below 0 are large."""
-    return arith.cmpi(arith.CmpIPredicate.ult, nest.index(value), nest.index(limit))
-
-
-def in_vectors(count: int, lanes: int, body: Callable[[Index], None]) -> None:
-    """body(first) for `count` >= lanes elements, a vector at a time; the last may overlap the one before."""
-    nest.once_or_loop(count, lanes, lambda n: body(nest.minimum(n, count - lanes) if count % lanes else n))
-
-
-def zeros(target: Address, count: int, vectors: Vectors) -> None:
-    zero = nest.constant_vector(vectors.type, 0)
-    in_vectors(count, vectors.lanes, lambda n: target.moved(n).store(zero))
-
-
-def turned(
-    source: Address, between: int, rows: int, target: Address, apart: int, columns: int, vectors: Vectors
-) -> None:
-    """A matrix of `rows` x `columns` neighbours, its rows `between` elements from each other, to its transpose.
-
-    apart: from one row of the transpose to the next. Square blocks are turned in registers; a matrix that has none is moved
-    element by element.
-    """
-    lanes = vectors.lanes
-    if min(rows, columns) < lanes:
-        one = ir.VectorType.get([1], vectors.element)
-
-        def element(row: Index, column: Index) -> None:
-            value = source.moved(add(multiply(row, between), column)).load(one)
-            target.moved(add(multiply(column, apart), row)).store(value)
-
-        nest.loop(0, rows, 1, lambda r: nest.loop(0, columns, 1, lambda c: element(r, c)))
-        return
-
-    def block(row: Index, column: Index) -> None:
-        first = source.moved(add(multiply(row, between), column))
-        to = target.moved(add(multiply(column, apart), row))
-        for n, line in enumerate(transposed([first.moved(n * between).load(vectors.type) for n in range(lanes)])):
-            to.moved(n * apart).store(line)
-
-    in_vectors(columns, lanes, lambda c: in_vectors(rows, lanes, lambda r: block(r, c)))

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.products.product_forms import Form, widened
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
-from stablehlo_py.targets.cpu.windows.winograd import Place, Winograd
-from stablehlo_py.targets.cpu.windows.winograd_image import in_vectors, is_below, turned
+from stablehlo_py.targets.cpu.windows.winograd import Place
+from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 
 Index = int | ir.Value
 
@@ -87,7 +88,7 @@ class StepResults:
             part = {place: value for place, value in results.items() if place[axis] == n}
             # with one place too many, first ones are always inside
             is_sure = n == 0 and beyond == places + 1 > 2
-            inside = is_sure or is_below(add(here, n), places)
+            inside = is_sure or nest.is_below(add(here, n), places)
             nest.when(inside, functools.partial(self._inside, part, at, target, axis + 1))
 
     @property
@@ -157,7 +158,7 @@ class StepResults:
             def one(t: ir.Value, total: ir.Value) -> list[ir.Value]:
                 place = nest.index(nest.subtract(add(multiply(at[1 + n], axis.step), t), axis.before))
                 moved = add(x, multiply(place, axis.x)), add(w, multiply(t, axis.w))
-                inside = is_below(place, axis.size)
+                inside = nest.is_below(place, axis.size)
                 return nest.choose(inside, [total.type], lambda: [tap(n + 1, *moved, total)], lambda: [total])
 
             return nest.loop(0, axis.taps, 1, one, [total])[0]
@@ -171,4 +172,4 @@ class StepResults:
             x, w = multiply(at[0], self.of.loops["b"].x), add(self.of.first_tap, f)
             Address.of(self.target, [add(out, f)]).store(tap(0, x, w, self.total.zero()))
 
-        in_vectors(plan.features, plan.lanes, features)
+        nest.in_vectors(plan.features, plan.lanes, features)
