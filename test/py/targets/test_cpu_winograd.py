@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from unittest import mock
 
 import jax
@@ -36,6 +40,7 @@ CASES = {
     "narrower than a tile's part": ((64, 2, 3, 64), (3, 3, 64, 64), {}),
     "one axis of two": ((1, 24, 20, 64), (3, 1, 64, 64), {}),
     "one axis, with strides along the other": ((1, 24, 41, 64), (3, 1, 64, 64), {"window_strides": (1, 2)}),
+    "steps beyond the last place of a plain axis": ((5, 6, 10, 12), (1, 3, 12, 8), {"padding": [(1, 0), (1, 0)]}),
     "a line": ((2, 201, 64), (3, 64, 64), {}),
     "a volume": ((1, 11, 10, 12, 32), (3, 3, 3, 32, 32), {}),
     "images of few places": ((32, 4, 4, 64), (3, 3, 64, 64), {}),
@@ -126,6 +131,50 @@ def test_features_apart(name: str, orders: tuple[str, str], element: str, emitte
     assert found.shape == plain.shape
     np.testing.assert_array_equal(np.isinf(found), np.isinf(plain))
     np.testing.assert_allclose(found, plain, rtol=0, atol=1e-5 * np.abs(plain[np.isfinite(plain)]).max())
+
+
+GUARDED = """
+import json, sys
+import numpy as np
+from stablehlo_py.compiler import Options, compile
+from stablehlo_py.targets.cpu.windows import winograd_plan
+from stablehlo_py.targets.machine_code import CodegenOptions
+from stablehlo_py.testing.guard import guarded_call
+
+winograd_plan.GAIN, winograd_plan.LEAST_WORK = 0.01, 1
+rng = np.random.default_rng(0)
+for name, text in json.load(open(sys.argv[1])).items():
+    for cpu in ("", "x86-64-v3"):
+        executable = compile(text, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu)))
+        arguments = [rng.integers(-9, 9, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
+        if executable.program.arguments[0].numpy.kind == "f":
+            arguments[0][(0,) * arguments[0].ndim] = np.inf
+        for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
+            assert a.tobytes() == b.tobytes(), (cpu, name)
+print("all within bounds")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guards by Linux's libc")
+@pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "int8"])
+@pytest.mark.parametrize("order", ["last", "first"])
+def test_nothing_beside_the_buffers_is_touched(element: str, order: str, tmp_path: Path) -> None:
+    texts = {}
+    for name, (image, kernel, options) in CASES.items():
+        last, wide = ORDERS[len(image) - 2], jnp.int32 if "int" in element else None
+        if order == "first":
+            first = "NC" + last[0][1:-1]
+            last = (first, "OI" + last[1][:-2], first)
+        image = tuple(dict(zip(ORDERS[len(image) - 2][0], image, strict=True))[c] for c in last[0])
+        kernel = tuple(dict(zip(ORDERS[len(image) - 2][1], kernel, strict=True))[c] for c in last[1])
+        with jax.enable_x64(element == "float64"):
+            x, w = (jax.ShapeDtypeStruct(shape, jnp.dtype(element)) for shape in (image, kernel))
+            function = convolution(image, **{**options, "dimension_numbers": last, "preferred_element_type": wide})
+            texts[name] = jax.jit(function).lower(x, w).as_text()
+    path = tmp_path / "texts.json"
+    path.write_text(json.dumps(texts))
+    ran = subprocess.run([sys.executable, "-c", GUARDED, str(path)], capture_output=True, text=True, timeout=600)
+    assert ran.stdout == "all within bounds\n", ran.stderr[-2000:]
 
 
 @pytest.mark.usefixtures("whatever_it_takes")

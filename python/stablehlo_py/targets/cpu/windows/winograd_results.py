@@ -86,8 +86,7 @@ class StepResults:
         here = add(multiply(at[axis], step), self.starts["o0"] if axis == 0 else 0)
         for n in range(step):
             part = {place: value for place, value in results.items() if place[axis] == n}
-            # with one place too many, first ones are always inside
-            is_sure = n == 0 and beyond == places + 1 > 2
+            is_sure = beyond - step + n < places  # inside in the last tile too
             inside = is_sure or nest.is_below(add(here, n), places)
             nest.when(inside, functools.partial(self._inside, part, at, target, axis + 1))
 
