@@ -56,7 +56,7 @@ def convolution(image: tuple[int, ...], **options: object) -> functools.partial:
 @pytest.fixture
 def emitted() -> Iterator[mock.Mock]:
     """Counts the kernels that are written with Winograd's filters."""
-    with mock.patch.object(winograd_emitter, "emit", wraps=winograd_emitter.emit) as spy:
+    with mock.patch.object(winograd_emitter, "_Emitter", wraps=winograd_emitter._Emitter) as spy:
         yield spy
 
 

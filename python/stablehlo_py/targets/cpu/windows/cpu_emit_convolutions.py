@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.later import Later
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, func, ir, vector
 from stablehlo_py.records import replace
@@ -26,7 +27,7 @@ from stablehlo_py.targets.cpu.emit.register_transpose import fence
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, Form, form_of, multiply_add, widened
-from stablehlo_py.targets.cpu.windows import winograd_emitter, winograd_plan
+from stablehlo_py.targets.cpu.windows import winograd_plan
 from stablehlo_py.targets.cpu.windows.convolution_image import PaddedImage
 from stablehlo_py.targets.cpu.windows.convolution_panels import KernelPanels
 from stablehlo_py.targets.cpu.windows.convolution_plan import (
@@ -42,6 +43,11 @@ from stablehlo_py.targets.cpu.windows.convolution_plan import (
 from stablehlo_py.targets.cpu.windows.convolution_rows import RowPlaces
 from stablehlo_py.targets.cpu.windows.convolutions import CONVOLUTION, Geometry, Loop
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
+
+if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.windows import winograd_emitter as _winograd_emitter
+else:  # of some convolutions
+    _winograd_emitter = Later("stablehlo_py.targets.cpu.windows.winograd_emitter")
 
 PANEL_REUSE = 3  # tiles that must read a panel for its packing to pay
 CONVERTED = ("bf16", "f16", "i8", "ui8")  # elements of the image that its copy holds in another form
@@ -92,7 +98,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         arguments = list(block.arguments)
         x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
         if filtered is not None:
-            winograd_emitter.emit(filtered, form, (x, w, out), function)
+            _winograd_emitter.emit(filtered, form, (x, w, out), function)
         elif plan is not None:
             _Emitter(geometry, form, plan.tile, plan.split, (x, w, out), padded=padded, cpu=cpu).emit()
         func.return_([])
