@@ -19,7 +19,7 @@ import numpy as np
 
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.machine.cpu import Cpu, cpu_of
-from stablehlo_py.mlir import arith, func, ir, memref, vector
+from stablehlo_py.mlir import arith, func, ir, vector
 from stablehlo_py.ops.fft import roots
 from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit import nest
@@ -505,14 +505,16 @@ class _Emitter:
         if name not in known:
             tensor = ir.RankedTensorType.get([len(values)], self.element)
             with ir.InsertionPoint.at_block_begin(self.module):
-                memref.global_(
-                    name,
-                    ty,
-                    sym_visibility="private",
-                    initial_value=ir.DenseElementsAttr.get(values, type=tensor),
-                    constant=True,
-                )
-        return memref.GetGlobalOp(ty, name).result
+                attributes = {
+                    "sym_name": ir.StringAttr.get(name),
+                    "sym_visibility": ir.StringAttr.get("private"),
+                    "type": ir.TypeAttr.get(ty),
+                    "initial_value": ir.DenseElementsAttr.get(values, type=tensor),
+                    "constant": ir.UnitAttr.get(),
+                }
+                ir.Operation.create("memref.global", attributes=attributes)
+        symbol = {"name": ir.FlatSymbolRefAttr.get(name)}
+        return ir.Operation.create("memref.get_global", results=[ty], attributes=symbol).results[0]
 
 
 def _alike(factors: list[int], first: int, *, to_memory: bool, scaled: bool) -> int:

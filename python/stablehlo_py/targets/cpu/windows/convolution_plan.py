@@ -16,6 +16,7 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry, Loop
 
+CONVERTED = ("bf16", "f16", "i8", "ui8")  # elements of the image that its copy holds in another form
 STEPS = 8  # of the parallel loop, so that 2, 4 or 8 threads have equal shares
 SPLIT_WORK = 1 << 20  # multiplications from which splitting pays
 STEP_PLACES = 4  # places of the first axis in a step for which nothing is packed
