@@ -45,9 +45,7 @@ A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-
 FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
-SHARED_BYTES = (
-    2 << 20
-)  # of panels that threads share: fewer stay in the second-level cache of the core that packed them
+SHARED_BYTES = 2 << 20  # of panels that threads share: fewer stay in the cache of the core that packed them
 GRAIN_PANELS, GRAIN_TILES = 24, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 

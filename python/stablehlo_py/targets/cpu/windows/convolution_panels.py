@@ -137,10 +137,6 @@ class KernelPanels:
         """`count` neighbours of each lane: squares are turned in registers, the last of which may overlap."""
         tile, lanes = self.tile, self.tile.lanes
 
-        def squares(at: Index) -> None:
-            at = nest.minimum(at, count - lanes) if count % lanes else at
-            nest.once_or_loop(self.row, lanes, lambda v: square(at, v))
-
         def square(at: Index, v: Index) -> None:
             offset = nest.minimum(v, tile.lane_offsets[-1])
             first = Address.of(self.kernel, [add(add(place, at), multiply(offset, tile.lane.w))])
@@ -149,7 +145,7 @@ class KernelPanels:
             for n, column in enumerate(transposed(rows)):
                 to.moved(n * self.row).store(column)
 
-        nest.once_or_loop(count, lanes, squares)
+        nest.in_vectors(count, lanes, lambda at: nest.once_or_loop(self.row, lanes, lambda v: square(at, v)))
 
     def _vector(self, first: Address, used: int | None = None) -> ir.Value:
         """Neighbours in the kernel as they are multiplied; the first `used` of them, if not all."""

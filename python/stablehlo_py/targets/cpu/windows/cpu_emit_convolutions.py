@@ -29,7 +29,7 @@ else:  # each of some convolutions
 
 
 class CpuEmitConvolutions(Pass):
-    """Replace the body of kernels that are one convolution of floats or bytes by loops over register tiles."""
+    """Replace the body of kernels that are one convolution of floats or bytes by register tiles of sums or Winograd's filters."""
 
     name: ClassVar[str] = "cpu-emit-convolutions"
     only_with: ClassVar[tuple[str, ...]] = (CONVOLUTION,)

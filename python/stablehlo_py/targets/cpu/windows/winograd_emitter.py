@@ -6,7 +6,8 @@
       for each pair of matrices, for each register tile:  sums of products over the input features
       transform the sums into results; what is not finite throughout is done again as plain sums
 
-winograd.py has the filters and the plan, winograd_image.py and winograd_results.py say where things are read and go.
+winograd.py has the filters and winograd_plan.py the steps; winograd_image.py and winograd_results.py say where things are
+read and go.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from stablehlo_py.targets.cpu.products.product_forms import (
 )
 from stablehlo_py.targets.cpu.windows import winograd
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
-from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, TAPS, Place
+from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, Place
 from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
 from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
@@ -64,9 +65,7 @@ class _Emitter:
         self.kernel = nest.scratch([plan.matrices * self.of_kernel], form.packed)
         self.image = nest.scratch([plan.matrices * self.of_image], form.packed)
         self.sums = nest.scratch([plan.matrices * self.of_sums], form.sums)
-        self.stored = Vectors(ir.MemRefType(self.x.type).element_type, plan.lanes * form.group)
         self.parts = ImageParts(plan, self.x, form.group)
-        self.window = [TAPS if n in plan.filtered else 1 for n in range(len(self.of.axes))]
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         self.w, self.of = self._kernel_by_features()
@@ -77,10 +76,9 @@ class _Emitter:
 
     def _step(self, number: ir.Value) -> None:
         split = self.plan.split
-        starts: dict[str, Index] = {"g": 0}
         images, along = nest.divided(number, split.counts["o0"])
-        starts["o0"] = multiply(along, split.sizes["o0"])
-        starts["b"] = multiply(images, split.sizes["b"]) if split.counts["b"] > 1 else 0
+        first = multiply(images, split.sizes["b"]) if split.counts["b"] > 1 else 0
+        starts: dict[str, Index] = {"b": first, "o0": multiply(along, split.sizes["o0"])}
         self.parts.fill(starts["b"], starts["o0"])
         self._image(starts)
         self._products()
@@ -121,7 +119,7 @@ class _Emitter:
         stored = Vectors(ir.MemRefType(self.w.type).element_type, lanes)
         axes, i = self.of.axes, self.of.loops["i"]
         between = i.w // self.form.group
-        taps = list(itertools.product(*(range(count) for count in self.window)))
+        taps = list(itertools.product(*(range(axis.taps) for axis in axes)))
         offsets = [sum(n * axis.w for n, axis in zip(tap, axes, strict=True)) for tap in taps]
 
         def some(c: Index, f: Index, mask: ir.Value | None) -> None:
@@ -171,7 +169,9 @@ class _Emitter:
 
             def features(c: Index) -> None:
                 first = source.moved(multiply(c, group))
-                loaded = [run_to_lanes(self.form, first.moved(offset).load(self.stored.type)) for offset in offsets]
+                loaded = [
+                    run_to_lanes(self.form, first.moved(offset).load(self.parts.stored.type)) for offset in offsets
+                ]
                 read = {place: self._cast(value, work) for place, value in zip(places, loaded, strict=True)}
                 to = target.moved(c)
                 for n, (_, value) in enumerate(sorted(winograd.of_image(read, plan.filtered).items())):
