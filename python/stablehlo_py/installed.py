@@ -1,4 +1,4 @@
-"""Which release of a package is installed, without importing it."""
+"""What is installed of other packages, without importing them."""
 
 from __future__ import annotations
 
@@ -20,3 +20,14 @@ def installed(package: str) -> str:
     from importlib.metadata import version  # 20 ms where nobody else has imported it
 
     return f"{package}-{version(package.replace('_', '-'))}.dist-info"
+
+
+@functools.cache
+def bindings_library() -> str:
+    """The library of the MLIR bindings, which the bindings themselves take as long again to import as to load; or ""."""
+    spec = importlib.util.find_spec("torch_mlir")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        path = os.path.join(folder, "_mlir_libs", "libTorchMLIRAggregateCAPI.so")
+        if os.path.isfile(path):
+            return path
+    return ""

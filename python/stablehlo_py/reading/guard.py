@@ -15,11 +15,9 @@ import numpy as np
 
 from stablehlo_py.errors import BadInput
 from stablehlo_py.patterns import pattern
-from stablehlo_py.reading import probe
+from stablehlo_py.probe import PROBER, SECONDS
 
 MAX_DEPTH = 1000  # the parser's recursion overflows the stack at about 3,000 regions
-PROBE_SECONDS = 20
-_PROBER = probe.make(PROBE_SECONDS)
 
 CHUNK = 1 << 23  # bytes looked at together: bounds the memory of the scan
 
@@ -106,7 +104,7 @@ def refuse_crashing_bytecode(
     data: bytes, where: str, parse: Callable[[], object], meanwhile: Callable[[], object]
 ) -> None:
     """Refuse bytecode that the parser does not survive: where it is damaged, the parser frees memory twice."""
-    lives = _PROBER.survives(data)
+    lives = PROBER.survives(data, meanwhile)
     if lives is None:
         lives = survives(parse, meanwhile)
     if not lives:
@@ -118,7 +116,7 @@ def refuse_crashing_bytecode(
 
 
 def survives(parse: Callable[[], object], meanwhile: Callable[[], object] = lambda: None) -> bool:
-    """Whether a fork of this process outlives `parse` within PROBE_SECONDS; ordinary errors count as outliving.
+    """Whether a fork of this process outlives `parse` within SECONDS; ordinary errors count as outliving.
 
     meanwhile: work of this process that it does before it waits for the fork.
     The fork only parses, answers and exits, so the locks of other threads do not matter to it. It costs a few
@@ -138,7 +136,7 @@ def survives(parse: Callable[[], object], meanwhile: Callable[[], object] = lamb
         ears = select.poll()  # not select.select, which knows no numbers above 1,023
         ears.register(answer, select.POLLIN)
         # The pipe of a dead process is at its end.
-        lived = bool(ears.poll(1000 * PROBE_SECONDS)) and os.read(answer, 1) == _ALIVE
+        lived = bool(ears.poll(1000 * SECONDS)) and os.read(answer, 1) == _ALIVE
     finally:
         os.close(answer)
     if not lived:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib.util
 import os
 import platform
 import struct
@@ -30,7 +29,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stablehlo_py.installed import installed
+from stablehlo_py.installed import bindings_library, installed
 
 RELEASE = "20261001"  # of torch-mlir: whose builder has its options at the places below
 _CPU, _FEATURES, _RELOCATION, _CODE_MODEL, _LEVEL, _SIZE = 0x38, 0x58, 0x228, 0x230, 0x238, 0x240
@@ -218,18 +217,12 @@ def begin_loading() -> None:
     if is_here():
         dlopen = ctypes.CDLL(None).dlopen  # ctypes' own, and Python's, keep Python's lock meanwhile
         dlopen.restype = ctypes.c_void_p
-        threading.Thread(target=dlopen, args=(os.fsencode(_path()), os.RTLD_NOW)).start()
+        threading.Thread(target=dlopen, args=(os.fsencode(bindings_library()), os.RTLD_NOW)).start()
 
 
 @functools.cache
 def _library() -> _Library:
-    return _Library(_path())
-
-
-def _path() -> str:
-    spec = importlib.util.find_spec("torch_mlir")  # its library alone: the bindings themselves take as long again
-    (folder,) = (spec and spec.submodule_search_locations) or ("",)
-    return os.path.join(folder, "_mlir_libs", "libTorchMLIRAggregateCAPI.so")
+    return _Library(bindings_library())
 
 
 @functools.cache
