@@ -583,3 +583,72 @@ func.func @chain(%x: memref<256xf32>, %y: memref<256xf32>, %c: f32) attributes {
   }
   return
 }
+
+// -----
+
+// A sum of a long chain: what the chain begins with is computed a step ahead, in the last step once more for that step.
+// CHECK-LABEL: func.func @long_sum
+// CHECK: llvm.load
+// CHECK: %[[A:.*]] = math.fma
+// CHECK: scf.for %[[J:.*]] = %c0 to %c1024 step %c32 iter_args({{.*}}, {{.*}}, %[[BEFORE:.*]] = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %c32
+// CHECK: %[[INSIDE:.*]] = arith.minsi %[[NEXT]], %c992
+// CHECK: llvm.load
+// CHECK: %[[AHEAD:.*]] = math.fma
+// CHECK: math.fma %[[BEFORE]]
+// CHECK: arith.addf
+// CHECK: scf.yield
+// A chain that is no sum stays in its step.
+// CHECK-LABEL: func.func @long
+// CHECK: scf.for
+// CHECK-NOT: iter_args
+// CHECK-NOT: arith.minsi
+// CHECK: return
+func.func @long_sum(%x: memref<1024xf32>, %y: memref<1xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
+  %zero = arith.constant 0.0 : f32
+  %k = arith.constant 3.0 : f32
+  %s = scf.for %i = %c0 to %c1024 step %c1 iter_args(%acc = %zero) -> f32 {
+    %0 = memref.load %x[%i] : memref<1024xf32>
+    %1 = math.fma %0, %0, %k : f32
+    %2 = math.fma %1, %1, %k : f32
+    %3 = math.fma %2, %2, %k : f32
+    %4 = math.fma %3, %3, %k : f32
+    %5 = math.fma %4, %4, %k : f32
+    %6 = math.fma %5, %5, %k : f32
+    %7 = math.fma %6, %6, %k : f32
+    %8 = math.fma %7, %7, %k : f32
+    %9 = math.fma %8, %8, %k : f32
+    %10 = math.fma %9, %9, %k : f32
+    %11 = math.fma %10, %10, %k : f32
+    %12 = arith.addf %acc, %11 fastmath<reassoc> : f32
+    scf.yield %12 : f32
+  }
+  memref.store %s, %y[%c0] : memref<1xf32>
+  return
+}
+
+func.func @long(%x: memref<1024xf32>, %y: memref<1024xf32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
+  %k = arith.constant 3.0 : f32
+  scf.for %i = %c0 to %c1024 step %c1 {
+    %0 = memref.load %x[%i] : memref<1024xf32>
+    %1 = math.fma %0, %0, %k : f32
+    %2 = math.fma %1, %1, %k : f32
+    %3 = math.fma %2, %2, %k : f32
+    %4 = math.fma %3, %3, %k : f32
+    %5 = math.fma %4, %4, %k : f32
+    %6 = math.fma %5, %5, %k : f32
+    %7 = math.fma %6, %6, %k : f32
+    %8 = math.fma %7, %7, %k : f32
+    %9 = math.fma %8, %8, %k : f32
+    %10 = math.fma %9, %9, %k : f32
+    %11 = math.fma %10, %10, %k : f32
+    memref.store %11, %y[%i] : memref<1024xf32>
+  }
+  return
+}

@@ -1,8 +1,8 @@
 """Innermost loops over contiguous elements as loops over vectors.
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
-vector_body: one vector of them (of complex numbers, two), vector_reductions: what they sum up. delayed_rows, uniform_sums:
-rewrites that go before.
+vector_body: one vector of them (of complex numbers, two), vector_reductions: what they sum up, early_ops: what is computed
+a step ahead. delayed_rows, uniform_sums: rewrites that go before.
 ordered_loops: those that LLVM's vectoriser need not try either.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
@@ -29,10 +29,12 @@ from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, innermos
 from stablehlo_py.targets.cpu.vectors.vector_loops import write_loop
 from stablehlo_py.targets.cpu.vectors.vector_plan import (
     BLOCK,
+    EARLY_VECTORS,
     FEW_STEPS,
     MANY_BLOCKS,
     SMALL_BLOCK,
     Plan,
+    early_of,
     is_worth,
     lanes_of,
     reads_ahead,
@@ -136,9 +138,10 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
         lanes, rows, is_cut = lanes_of(loop, cpu), rows_around(loop), loop.variable in cut
         steps = cut.get(loop.variable, trip_count(loop.op))
         runs = 1 if rows else streams_of(loop, lanes, cpu, is_cut=is_cut)
-        most = 1 if rows else vectors_wanted(loop, cpu)  # ROWS of them are many
+        early = early_of(loop, steps, lanes) if rows is None and runs == 1 else None
+        most = 1 if rows else EARLY_VECTORS if early else vectors_wanted(loop, cpu)  # ROWS of them are many
         unroll = most * runs if runs > 1 else unroll_of(loop, steps, lanes, most, is_cut=is_cut)
-        plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs)
+        plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs, early=early)
         if rows is not None:
             plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable))
         else:

@@ -76,10 +76,15 @@ class Body:
         self._stored: dict[ir.Value, int] = {}  # by buffer: the slot that holds what the row before stored
         self._carried = [self._new_slot(r.carried) for r in self.loop.reductions]
         self._do: list[_Do] = []
+        self._do_early: list[_Do] = []  # what is done a step ahead
+        early = frozenset[ir.Value]() if plan.early is None else plan.early.values
         joined = {r.of.op.results[0] for r in self.reductions if r.order}
         for op in self.loop.body:
             if not (op.results and op.results[0] in joined):
                 self._read(op)
+                if any(v in early for v in op.results):
+                    self._do_early.append(self._do.pop())
+        self._crossing = [] if plan.early is None else [self._slots[v] for v in plan.early.carried]
         self._elements = [self._slot(r.element) for r in self.loop.reductions]
         self._after = [self._slots.get(r.op.results[0], -1) for r in self.loop.reductions]
 
@@ -112,11 +117,37 @@ class Body:
         """The same for several vectors, by what is behind and what is carried: each op for all of them before the next."""
         nows = [self._now(place, here, behind, carried, mask) for behind, carried in vectors]
         for row in range(self.count):
-            for do in self._do:
+            for do in (*self._do_early, *self._do):
                 for now in nows:
                     now.row, now.is_last_row = row, row == self.count - 1
                     do(now)
         return [self._after_one(now, carried, mask) for now, (_, carried) in zip(nows, vectors, strict=True)]
+
+    def write_early(self, place: int | ir.Value, behind: Sequence[int]) -> list[ir.Value]:
+        """What is done a step ahead, for vectors so many `behind` place: of one after the other what the rest uses."""
+        here = self.addresses_at(place)
+        nows = [self._now(place, here, b, (), None) for b in behind]
+        for do in self._do_early:
+            for now in nows:
+                do(now)
+        return [now.lanes(slot) for now in nows for slot in self._crossing]
+
+    def write_late(
+        self,
+        place: int | ir.Value,
+        here: Sequence[Address],
+        vectors: Sequence[tuple[int, Sequence[ir.Value]]],
+        early: Sequence[ir.Value],
+    ) -> list[list[ir.Value]]:
+        """The rest, as `write_all` has it all. early: what `write_early` gave for this place."""
+        nows, done = [self._now(place, here, behind, carried, None) for behind, carried in vectors], iter(early)
+        for now in nows:
+            for slot in self._crossing:
+                now.values[slot] = next(done)
+        for do in self._do:
+            for now in nows:
+                do(now)
+        return [self._after_one(now, carried, None) for now, (_, carried) in zip(nows, vectors, strict=True)]
 
     def _now(
         self,
@@ -128,7 +159,7 @@ class Body:
     ) -> Now:
         at = nest.add(place, behind) if self._numbers else place
         now = Now(list(self._values), at, here, behind, mask)
-        for slot, state in zip(self._carried, self.states_of(carried), strict=True):
+        for slot, state in zip(self._carried, self.states_of(carried) if carried else (), strict=bool(carried)):
             now.values[slot] = state[0]
         return now
 

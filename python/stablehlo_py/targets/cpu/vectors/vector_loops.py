@@ -121,7 +121,29 @@ class _Loops:
         by = self.plan.lanes * count // self.plan.streams
         if isinstance(low, int) and isinstance(end, int) and end - low <= by:
             return self._step(low, starts, count) if end > low else starts
+        if self.plan.early is not None:
+            return self._over_early(low, end, starts, count)
         return nest.loop(low, end, by, lambda place, *carried: self._step(place, carried, count), starts)
+
+    def _over_early(
+        self, low: int | ir.Value, end: int | ir.Value, starts: Sequence[ir.Value], count: int
+    ) -> list[ir.Value]:
+        """The same where part of a step is done a step ahead: for the last step again, since nothing may be behind it."""
+        plan, behind = self.plan, [self.plan.behind(u) for u in range(count)]
+        assert plan.steps is not None
+        by = plan.lanes * count
+        last = nest.add(0 if plan.is_cut else low, plan.steps // by * by - by)
+
+        def early(place: int | ir.Value) -> list[ir.Value]:
+            return self.body.write_early(nest.minimum(place, last), behind)
+
+        def step(place: ir.Value, *values: ir.Value) -> list[ir.Value]:
+            carried, before = values[: len(starts)], values[len(starts) :]
+            here, ahead = self.body.addresses_at(place), early(nest.add(place, by))
+            after = self.body.write_late(place, here, [(b, carried[u::count]) for u, b in enumerate(behind)], before)
+            return [after[u][k] for k in range(len(after[0])) for u in range(count)] + ahead
+
+        return nest.loop(low, end, by, step, [*starts, *early(low)])[: len(starts)]
 
     def _step(self, place: int | ir.Value, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
         here = self.body.addresses_at(place)

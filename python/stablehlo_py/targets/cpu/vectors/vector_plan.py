@@ -13,6 +13,7 @@ from stablehlo_py.mlir import DYNAMIC, ir
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit.ordered_floats import order_of
 from stablehlo_py.targets.cpu.emit.streaming import CACHE_BYTES, buffer_bytes, streams, strides_of
+from stablehlo_py.targets.cpu.vectors.early_ops import Early, early_ops
 from stablehlo_py.targets.cpu.vectors.vector_legality import VIEWS, Innermost, base_of, is_plain, trip_count
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
@@ -32,6 +33,8 @@ COPY, SHORT, LONG = 1, 4, 8  # ops of a step
 # instructions for two. 1.35 times the speed for powers and normal random numbers, 1.1 for tanh, on a Zen 3.
 CHAIN = 24
 SUM_OF_CHAINS = 32  # where partial sums take registers too
+EARLY_VECTORS = 2  # a step, of one that is partly done a step ahead: with one alone, that is not far enough ahead
+LEAST_EARLY = 8  # steps: what is done ahead of the first is done once more
 
 
 @record
@@ -53,7 +56,7 @@ class Plan:
     lanes: elements in a vector; unroll: vectors in a step of the main loop; steps: of the loop as it was, of all its parts
     where the executor cuts it, None where that is unknown; rows: taken ROWS at once; past: the buffers whose stores go
     past the caches; ahead: loads that ask for what is so many bytes behind them; streams: runs of steps that go side by
-    side, which the vectors of a step are dealt to.
+    side, which the vectors of a step are dealt to; early: what is done a step ahead.
     """
 
     loop: Innermost
@@ -65,6 +68,7 @@ class Plan:
     past: Collection[ir.Value] = ()
     ahead: Mapping[ir.Value, int] | None = None
     streams: int = 1
+    early: Early | None = None
 
     @property
     def step(self) -> int:
@@ -133,6 +137,11 @@ def unroll_of(loop: Innermost, steps: int | None, lanes: int, most: int, *, is_c
         return max(vectors, 1)
     fitting = [n for n in range(most, most // 2, -1) if vectors % n == 0]
     return fitting[0] if fitting else most if loop.reductions else 1
+
+
+def early_of(loop: Innermost, steps: int | None, lanes: int) -> Early | None:
+    """What pays to be done a step ahead."""
+    return early_ops(loop) if steps is not None and steps >= LEAST_EARLY * EARLY_VECTORS * lanes else None
 
 
 # --- rows at once ------------------------------------------------------------------------------------------------------
