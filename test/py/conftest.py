@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 # Before jax is first imported: it must not look for accelerators, nor say that it found none.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from stablehlo_py.core import pipeline
+from stablehlo_py.testing.other_cpu import HERE, as_cpu, is_here
 
 pipeline.TRUSTS_NONE = True  # what passes make is verified here, so that compilations need not
 
@@ -18,3 +22,20 @@ pipeline.TRUSTS_NONE = True  # what passes make is verified here, so that compil
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(params=["host", "x86-64-v3", "znver4"], ids=["host", "avx2", "avx512"])
+def cpu(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Code for this machine; for one with vectors of 256 bits and no masks; for one with 512 bits and all that we use."""
+    if request.param != "host" and "+avx2" not in HERE[1]:
+        pytest.skip("stands in for others only where there is AVX2")
+    if request.param != "host" and is_here(request.param):
+        pytest.skip("this is the host itself")
+    with contextlib.nullcontext() if request.param == "host" else as_cpu(request.param):
+        yield request.param
+
+
+# AS_CPU=znver4: every test as it would be on that machine.
+if "AS_CPU" in os.environ:
+    WIDER = as_cpu(os.environ["AS_CPU"])  # kept: what is forgotten ends
+    WIDER.__enter__()

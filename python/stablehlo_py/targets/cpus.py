@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
+from collections.abc import Iterator
 
 from stablehlo_py.core.options import did_you_mean
 from stablehlo_py.errors import BadOption
@@ -54,6 +56,31 @@ _known: list[tuple[str, str]] = []  # what `host` has been told
 def tell_host(cpu: str, features: str) -> None:
     """Let `host` be what another process has found on this processor; LLVM, which knows, takes 20 ms to load."""
     _known.append((cpu, features))
+
+
+@contextlib.contextmanager
+def taken_for(cpu: str, features: str) -> Iterator[None]:
+    """Let this machine be another one, for code that is tested where it is not meant to run."""
+    _known.insert(0, (cpu, features))
+    host.cache_clear()
+    host()  # so that nobody asks LLVM
+    try:
+        yield
+    finally:
+        _known.remove((cpu, features))
+        host.cache_clear()
+        host()
+
+
+def known(cpu: str) -> frozenset[str]:
+    """The features of a CPU of that name that are asked about here; none of one that is not listed."""
+    return frozenset(_KNOWN.get(cpu, ()))
+
+
+@functools.cache
+def all_known() -> frozenset[str]:
+    """All features that are asked about here."""
+    return frozenset(feature for level in _LEVELS for feature in level)
 
 
 # What the kernel says of a processor that LLVM's names follow from, on x86 and on Arm.

@@ -10,9 +10,8 @@ import pytest
 CODE = """
 import numpy as np
 import stablehlo_py
-from stablehlo_py.compiler import Options
-from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
+from stablehlo_py.testing.other_cpu import as_cpu
 
 LOOP = '''
 func.func @main(%x: tensor<{n}x{t}>, %y: tensor<3x{n}x{t}>) -> (tensor<{n}x{t}>, tensor<{n}x{t}>, tensor<3x{t}>) {{
@@ -31,15 +30,15 @@ func.func @main(%x: tensor<21x9x{t}>, %y: tensor<9x{n}x{t}>) -> tensor<21x{n}x{t
   return %0 : tensor<21x{n}x{t}>
 }}'''
 rng = np.random.default_rng(0)
-for cpu in ("", "x86-64-v3"):
+for cpu in ("x86-64-v3", "znver4"):
     for text, lengths in ((LOOP, (1, 2, 15, 16, 17, 31, 33, 49, 65, 129)), (PRODUCT, (1, 16, 17, 33, 49))):
         for t in ("TYPE",):
             for n in lengths:
                 source = text.format(n=n, t=t)
                 if "f" in t:
                     source = source.replace("dense<1>", "dense<1.0>")
-                options = Options(codegen=CodegenOptions(cpu=cpu))
-                executable = stablehlo_py.compile(source, cache=False, options=options)
+                with as_cpu(cpu):
+                    executable = stablehlo_py.compile(source, cache=False)
                 arguments = [rng.integers(0, 2, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
                 for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
                     assert a.tobytes() == b.tobytes(), (cpu, t, n)
@@ -60,9 +59,8 @@ def test_every_remainder(element: str) -> None:
 PRODUCTS = """
 import numpy as np
 import stablehlo_py
-from stablehlo_py.compiler import Options
-from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
+from stablehlo_py.testing.other_cpu import as_cpu
 
 PRODUCT = '''
 func.func @main(%x: tensor<{a}x{t}>, %y: tensor<{b}x{t}>) -> tensor<{m}x{n}x{out}> {{
@@ -71,15 +69,14 @@ func.func @main(%x: tensor<{a}x{t}>, %y: tensor<{b}x{t}>) -> tensor<{m}x{n}x{out
   return %0 : tensor<{m}x{n}x{out}>
 }}'''
 rng = np.random.default_rng(0)
-for cpu in ("", "x86-64-v3"):
+for cpu in ("x86-64-v3", "znver4"):
     for m, n, k in ((16, 64, 64), (40, 48, 300), (33, 47, 150), (24, 33, 1100)):
         for left in (0, 1):
             for right in (0, 1):
                 a, b = (f"{m}x{k}" if left else f"{k}x{m}"), (f"{n}x{k}" if right else f"{k}x{n}")
                 source = PRODUCT.format(a=a, b=b, m=m, n=n, t="TYPE", out="OUT", left=left, right=right)
-                executable = stablehlo_py.compile(
-                    source, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu))
-                )
+                with as_cpu(cpu):
+                    executable = stablehlo_py.compile(source, cache=False)
                 arguments = [rng.integers(0, 2, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
                 for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
                     assert a.tobytes() == b.tobytes(), source

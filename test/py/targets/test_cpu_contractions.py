@@ -13,7 +13,6 @@ from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.products.cpu_emit_contractions import _tile_rows
 from stablehlo_py.targets.machine_code import CodegenOptions
 
-AVX2 = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+movbe,+sse3,+ssse3,+sse4.1,+sse4.2,+cx16,+sahf"
 DTYPES = {
     "f32": np.float32,
     "f64": np.float64,
@@ -25,17 +24,6 @@ DTYPES = {
 }
 # relative to the largest element of the result
 TOLERANCE = {"f32": 5e-6, "f64": 1e-13, "bf16": 1e-2, "f16": 2e-3}
-
-
-@pytest.fixture(params=["host", "avx2"])
-def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Code for this machine, and for one that has half as many vector registers of half the size."""
-    if request.param == "avx2":
-        if "+avx512f" not in host()[1]:
-            pytest.skip("the host has no more than AVX2 itself")
-        for place in ("cpu.features", "cpus"):
-            monkeypatch.setattr(f"stablehlo_py.targets.{place}.host", lambda: ("x86-64-v3", AVX2))
-    return request.param
 
 
 def program(a: tuple[int, ...], b: tuple[int, ...], dims: str, result: tuple[int, ...], element: str, out: str) -> str:

@@ -22,7 +22,6 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.windows.convolution_plan import in_blocks, plan_of
 from stablehlo_py.targets.cpu.windows.convolutions import Axis, Geometry, Loop
-from stablehlo_py.targets.machine_code import CodegenOptions
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 
@@ -86,14 +85,12 @@ def convolution(options: dict) -> Callable:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("cpu", ["", "x86-64-v3"], ids=["host", "avx2"])
-def test_kinds(name: str, cpu: str) -> None:
-    if cpu and "+avx2" not in host()[1]:
-        pytest.skip("this machine has no AVX2")
+@pytest.mark.usefixtures("cpu")
+def test_kinds(name: str) -> None:
     image, kernel, options = CASES[name]
     function, x, w = convolution(options), numbers(image), numbers(kernel, seed=1)
     text, wanted = jax.jit(function).lower(x, w).as_text(), jax.jit(function)(x, w)
-    found = stablehlo_py.compile(text, options=Options(codegen=CodegenOptions(cpu=cpu)))(x, w)
+    found = stablehlo_py.compile(text)(x, w)
     same(found, [np.asarray(wanted)], rtol=1e-5)
 
 
@@ -139,14 +136,14 @@ GUARDED = """
 import json, sys
 import numpy as np
 import stablehlo_py
-from stablehlo_py.compiler import Options
-from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.guard import guarded_call
+from stablehlo_py.testing.other_cpu import as_cpu
 
 rng = np.random.default_rng(0)
 for name, text in json.load(open(sys.argv[1])).items():
-    for cpu in ("", "x86-64-v3"):
-        executable = stablehlo_py.compile(text, cache=False, options=Options(codegen=CodegenOptions(cpu=cpu)))
+    for cpu in ("x86-64-v3", "znver4"):
+        with as_cpu(cpu):
+            executable = stablehlo_py.compile(text, cache=False)
         arguments = [rng.integers(-9, 9, ty.shape).astype(ty.numpy) for ty in executable.program.arguments]
         for a, b in zip(guarded_call(executable, arguments), executable(*arguments), strict=True):
             assert a.tobytes() == b.tobytes(), (cpu, name)

@@ -15,23 +15,10 @@ from ops.agree import numbers, with_jax
 
 from stablehlo_py import Options, compile
 from stablehlo_py.runtime.executable import Executable
-from stablehlo_py.targets.cpu import features
 
 LENGTHS = (1, 17, 65, 263)
 DTYPES = [np.int8, np.int64, ml_dtypes.bfloat16, np.float32, np.float64]
-AVX2 = "+avx2,+fma,+avx,+sse4.2,+f16c,+bmi2"
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, -1e-40]
-
-
-@pytest.fixture(params=["host", "avx2"])
-def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The host itself, or the host as if it had no masks and no more than 32 bytes in a vector."""
-    if request.param == "avx2":
-        if "+avx2" not in features.host()[1]:
-            pytest.skip("needs AVX2")
-        for place in ("cpu.features", "cpus"):
-            monkeypatch.setattr(f"stablehlo_py.targets.{place}.host", lambda: ("x86-64-v3", AVX2))
-    return request.param
 
 
 def whole(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -47,45 +34,51 @@ def compiled(function: Callable, *arguments: np.ndarray, threads: int | None = N
     return made
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_elementwise_of_every_length(dtype: type, target: str) -> None:
+def test_elementwise_of_every_length(dtype: type) -> None:
     xs = [numbers((n,), dtype) for n in LENGTHS]
     with_jax(lambda *xs: [jnp.where(x > 1, x * 3 + x, x - 1) for x in xs], *xs)
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rows_of_every_length(dtype: type, target: str) -> None:
+def test_rows_of_every_length(dtype: type) -> None:
     xs = [whole((5, n), dtype) for n in LENGTHS]
     with_jax(lambda *xs: [(jnp.max(x, 1), jnp.min(x, 1), jnp.any(x > 2, 1), jnp.all(x < 2, 1)) for x in xs], *xs)
     with_jax(lambda *xs: [(jnp.sum(x, 1), jnp.prod(jnp.where(x > 1, x, 1), 1)) for x in xs[:3]], *xs)
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rows_read_at_two_places(dtype: type, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_read_at_two_places(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the last cache does not hold: the steps that neither stream has are left for the end."""
     monkeypatch.setattr("stablehlo_py.targets.cpu.vectors.vector_plan.CACHE_BYTES", 1 << 12)
     xs = [whole((3, n), dtype) for n in (8192, 8193, 8192 + 79, 16383)]
     with_jax(lambda *xs: [(jnp.sum(x, 1), jnp.max(x, 1), jnp.sum(x)) for x in xs], *xs)
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [7, 21])
-def test_columns_of_every_length(dtype: type, count: int, target: str) -> None:
+def test_columns_of_every_length(dtype: type, count: int) -> None:
     """Rows are taken eight at once, those that are left one by one."""
     xs = [whole((count, n), dtype) for n in LENGTHS]
     with_jax(lambda *xs: [(jnp.max(x, 0), jnp.min(x, 0), jnp.any(x > 2, 0), jnp.sum(x, 0)) for x in xs], *xs)
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("shape", [(3, 40, 5, 33), (16, 9, 8, 64)])
-def test_reductions_of_any_dimensions(shape: tuple[int, ...], target: str) -> None:
+def test_reductions_of_any_dimensions(shape: tuple[int, ...]) -> None:
     dims = [(0,), (1,), (0, 1), (0, 2), (1, 3), (0, 1, 2), (1, 2)]
     with_jax(lambda x: [(jnp.sum(x, d), jnp.max(x, d)) for d in dims], whole(shape))
     with_jax(lambda x: [jnp.argmax(x, d) for d in range(4)], numbers(shape))
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("axis", "count"), [(0, 83), (1, 83), (1, 403)])
-def test_maxima_tell_zeros_apart_and_keep_nan(dtype: Any, axis: int, count: int, target: str) -> None:
+def test_maxima_tell_zeros_apart_and_keep_nan(dtype: Any, axis: int, count: int) -> None:
     """Of a few rows by keys in the order of floats, of many elements in a row by the ends of their bits."""
     rng = np.random.default_rng(3)
     rows = [np.array(SPECIAL)[rng.choice(rng.choice(len(SPECIAL), 3), count)] for _ in range(150)]

@@ -7,7 +7,6 @@ import pytest
 from targets import vectorised
 
 from stablehlo_py import Options, compile
-from stablehlo_py.targets.machine_code import CodegenOptions
 
 ELEMENTWISE = """
 func.func @main(%x: tensor<3x{n}x{ty}>, %y: tensor<{n}x{ty}>, %m: tensor<3x{ty}>) -> tensor<3x{n}x{ty}> {{
@@ -43,7 +42,6 @@ func.func @main(%x: tensor<4x{n}xf32>) -> tensor<4x{n}xf32> {{
 """
 LENGTHS = (16, 31, 64, 100, 193)
 NUMBERS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i8": np.int8}
-CPUS = {"host": Options(), "avx2": Options(codegen=CodegenOptions(cpu="x86-64-v3"))}
 
 
 def numbers(shape: tuple[int, ...], ty: str) -> np.ndarray:
@@ -54,20 +52,20 @@ def numbers(shape: tuple[int, ...], ty: str) -> np.ndarray:
     return values.astype(NUMBERS[ty])
 
 
-def check(text: str, *arrays: np.ndarray, options: Options, exact: bool = True) -> None:
+def check(text: str, *arrays: np.ndarray, exact: bool = True) -> None:
     vectors = arrays[0].shape[1] * arrays[0].itemsize >= 64
-    vectorised.check(text, *arrays, options=options, vectors=vectors, tolerance=None if exact else (2e-6, 1e-4))
+    vectorised.check(text, *arrays, vectors=vectors, tolerance=None if exact else (2e-6, 1e-4))
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("ty", NUMBERS)
-def test_elementwise(ty: str, cpu: str) -> None:
+def test_elementwise(ty: str) -> None:
     for n in LENGTHS:
         arrays = numbers((3, n), ty), numbers((n,), ty), numbers((3,), ty)
-        check(ELEMENTWISE.format(n=n, ty=ty), *arrays, options=CPUS[cpu])
+        check(ELEMENTWISE.format(n=n, ty=ty), *arrays)
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize(
     ("op", "ty", "start"),
     [
@@ -80,15 +78,15 @@ def test_elementwise(ty: str, cpu: str) -> None:
         ("xor", "i8", "0"),
     ],
 )
-def test_rows(op: str, ty: str, start: str, cpu: str) -> None:
+def test_rows(op: str, ty: str, start: str) -> None:
     for n in LENGTHS:
         x = numbers((5, n), ty)
-        check(ROWS.format(n=n, ty=ty, op=op, start=start), x, options=CPUS[cpu], exact=(op, ty) != ("add", "f32"))
+        check(ROWS.format(n=n, ty=ty, op=op, start=start), x, exact=(op, ty) != ("add", "f32"))
 
 
 def test_positions() -> None:
     for n in LENGTHS:
-        check(POSITIONS.format(n=n), numbers((4, n), "f32"), options=CPUS["host"])
+        check(POSITIONS.format(n=n), numbers((4, n), "f32"))
 
 
 def test_a_sum_of_negative_zeros() -> None:

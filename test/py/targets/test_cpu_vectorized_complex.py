@@ -7,12 +7,13 @@ import pytest
 from targets import vectorised
 
 from stablehlo_py import Options, compile
+from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets.cpu.emit import streaming
+from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 LENGTHS = (1, 3, 4, 7, 8, 9, 31, 64, 193)
 NUMBERS = {"f32": np.complex64, "f64": np.complex128}
-CPUS = {"host": Options(), "avx2": Options(codegen=CodegenOptions(cpu="x86-64-v3"))}
 # A row that is repeated, a number that is the same everywhere, a choice between numbers, parts, and numbers of parts.
 ELEMENTWISE = """
 func.func @main(%x: tensor<3x{n}xcomplex<{ty}>>, %y: tensor<{n}xcomplex<{ty}>>, %m: tensor<complex<{ty}>>)
@@ -61,35 +62,40 @@ def numbers(*shape: int, ty: str, seed: int = 0, special: bool = True) -> np.nda
     return values
 
 
-def check(text: str, *arrays: np.ndarray, options: Options, vectors: bool, exact: bool = True) -> None:
+def lanes() -> int:
+    """Floats in a vector of what code is made for."""
+    return cpu_of(host()[1]).lanes(4)
+
+
+def check(text: str, *arrays: np.ndarray, vectors: bool, exact: bool = True) -> None:
     with np.errstate(all="ignore"):
-        vectorised.check(text, *arrays, options=options, vectors=vectors, tolerance=None if exact else (1e-5, 1e-6))
+        vectorised.check(text, *arrays, vectors=vectors, tolerance=None if exact else (1e-5, 1e-6))
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("ty", NUMBERS)
 @pytest.mark.parametrize("n", LENGTHS)
-def test_elementwise(n: int, ty: str, cpu: str) -> None:
+def test_elementwise(n: int, ty: str) -> None:
     arrays = numbers(3, n, ty=ty), numbers(n, ty=ty, seed=1), NUMBERS[ty](0.25 - 3j)
-    check(ELEMENTWISE.format(n=n, ty=ty), *map(np.asarray, arrays), options=CPUS[cpu], vectors=n >= 8)
+    check(ELEMENTWISE.format(n=n, ty=ty), *map(np.asarray, arrays), vectors=n >= lanes())
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("ty", NUMBERS)
 @pytest.mark.parametrize("n", LENGTHS)
-def test_products(n: int, ty: str, cpu: str) -> None:
+def test_products(n: int, ty: str) -> None:
     arrays = numbers(n, ty=ty), numbers(n, ty=ty, seed=1)
-    check(PRODUCTS.format(n=n, ty=ty), *arrays, options=CPUS[cpu], vectors=n >= 8, exact=False)
+    check(PRODUCTS.format(n=n, ty=ty), *arrays, vectors=n >= lanes(), exact=False)
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("ty", NUMBERS)
 @pytest.mark.parametrize("rows", [3, 8, 19])
 @pytest.mark.parametrize("n", (9, 64))
-def test_columns(n: int, rows: int, ty: str, cpu: str) -> None:
+def test_columns(n: int, rows: int, ty: str) -> None:
     """Rows are taken eight at once, those that are left one by one."""
     array = np.rint(numbers(rows, n, ty=ty, special=False) * 9)
-    check(COLUMNS.format(n=n, rows=rows, ty=ty), array, options=CPUS[cpu], vectors=True)
+    check(COLUMNS.format(n=n, rows=rows, ty=ty), array, vectors=n >= lanes())
 
 
 @pytest.mark.parametrize("n", (4096, 5000))
@@ -98,7 +104,7 @@ def test_results_that_go_past_the_caches(n: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(streaming, "LEAST_STREAM", 1 << 10)
     text = ELEMENTWISE.format(n=n, ty="f32")
     arrays = numbers(3, n, ty="f32"), numbers(n, ty="f32", seed=1), np.asarray(np.complex64(1j))
-    check(text, *arrays, options=Options(), vectors=True)
+    check(text, *arrays, vectors=True)
     assert "nontemporal" in compile(text, cache=False).as_text("llvm-ir")
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import stablehlo_py
-from stablehlo_py.targets.machine_code import CodegenOptions
 
 STEPS = 18  # more than are unrolled
 
@@ -36,18 +35,18 @@ def program(rows: int, k: int, n: int, *, turned: bool, after: bool) -> str:
 }}"""
 
 
-@pytest.mark.parametrize("cpu", ["", "x86-64-v3"])
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("rows", "k", "n"), [(9, 300, 64), (40, 128, 160), (128, 600, 64), (17, 1100, 96)])
-def test_products_by_panels(rows: int, k: int, n: int, turned: bool, after: bool, cpu: str) -> None:
+def test_products_by_panels(rows: int, k: int, n: int, turned: bool, after: bool) -> None:
     generator = np.random.default_rng(0)
     x, w, v = (generator.standard_normal(s).astype(np.float32) for s in ((rows, k), (k, n), (n, k)))
     w, v = w / np.float32(k**0.5), v / np.float32(n**0.5)
     text = program(rows, k, n, turned=turned, after=after)
     results = []
     for threads in (1, 3):
-        options = stablehlo_py.Options(threads=threads, codegen=CodegenOptions(cpu=cpu))
+        options = stablehlo_py.Options(threads=threads)
         executable = stablehlo_py.compile(text, cache=False, options=options)
         assert "kernel.unpack" in executable.as_text("simplify")
         assert "transpose" not in executable.as_text("program").partition("while")[2]

@@ -7,6 +7,7 @@ its passes first, by llvmlite, which also stands in where the bindings' library 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from stablehlo_py.targets import code_generator
@@ -47,7 +48,10 @@ class Making:
     _error: Exception | None = None
 
     def __init__(self, text: str, options: CodegenOptions) -> None:
-        self._key: _Key = (options.resolved(), text.startswith(READY))
+        options = options.resolved()
+        if _stand_ins:
+            text, options = _stand_ins[-1](text, options)
+        self._key: _Key = (options, text.startswith(READY))
         self._maker = _take(self._key)
         self._maker.begin(text, quick=options.speed < 3 and text.startswith(QUICK))
 
@@ -86,6 +90,20 @@ def make_assembly(text: str, options: CodegenOptions) -> str:
     """The assembly of the same code."""
     with contextlib.closing(Making(text, options)) as making:
         return making.assembly()
+
+
+StandIn = Callable[[str, CodegenOptions], tuple[str, CodegenOptions]]
+_stand_ins: list[StandIn] = []
+
+
+@contextlib.contextmanager
+def standing_in(change: StandIn) -> Iterator[None]:
+    """Make code of what `change` makes of each kernel's text and options, as where another CPU's code is to run here."""
+    _stand_ins.append(change)
+    try:
+        yield
+    finally:
+        _stand_ins.remove(change)
 
 
 _Key = tuple[CodegenOptions, bool]  # what a maker is for, and whether for kernels that need no passes

@@ -1,0 +1,41 @@
+"""Another CPU's code, run here: it is that CPU's code, its instructions do what theirs do, and nothing of it stays."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stablehlo_py
+from stablehlo_py.targets.cpus import host
+from stablehlo_py.testing import other_cpu
+
+pytestmark = pytest.mark.skipif(
+    other_cpu.is_here("znver4") or "+avx2" not in other_cpu.HERE[1], reason="the host's own instructions, or no AVX2"
+)
+PRODUCT = """func.func @main(%a: tensor<20x37x{t}>, %b: tensor<37x33x{t}>) -> tensor<20x33x{out}> {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<20x37x{t}>, tensor<37x33x{t}>) -> tensor<20x33x{out}>
+  return %0 : tensor<20x33x{out}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype", "out", "instruction"),
+    [
+        ("bf16", ml_dtypes.bfloat16, "f32", "avx512bf16.dpbf16ps.512"),
+        ("i8", np.int8, "i32", "avx512.vpdpbusd.512"),
+        ("ui8", np.uint8, "i32", "avx512.vpdpwssd.512"),
+    ],
+)
+def test_instructions(element: str, dtype: type, out: str, instruction: str) -> None:
+    low = 0 if element == "ui8" else -128
+    a, b = (np.random.default_rng(n).integers(low, 128, (20 if n else 37, 37 if n else 33)) for n in (1, 0))
+    before = host()
+    with other_cpu.as_cpu("znver4"):
+        assert host() != before
+        executable = stablehlo_py.compile(PRODUCT.format(t=element, out=out), cache=False)
+        assert instruction in executable.as_text("llvm-ir")
+    assert host() == before
+    np.testing.assert_array_equal(executable(a.astype(dtype), b.astype(dtype))[0], a @ b)
+    assert instruction not in stablehlo_py.compile(PRODUCT.format(t=element, out=out), cache=False).as_text("llvm-ir")
