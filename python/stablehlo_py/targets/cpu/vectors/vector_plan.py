@@ -32,7 +32,6 @@ COPY, SHORT, LONG = 1, 4, 8  # ops of a step
 # The same, of which most wait for the one before: a core that looks 256 ops ahead sees few such steps at once, and has
 # instructions for two. 1.35 times the speed for powers and normal random numbers, 1.1 for tanh, on a Zen 3.
 CHAIN = 24
-SUM_OF_CHAINS = 32  # where partial sums take registers too
 EARLY_VECTORS = 2  # a step, of one that is partly done a step ahead: with one alone, that is not far enough ahead
 LEAST_EARLY = 8  # steps: what is done ahead of the first is done once more
 
@@ -114,14 +113,14 @@ def lanes_of(loop: Innermost, cpu: Cpu) -> int:
 
 def vectors_wanted(loop: Innermost, cpu: Cpu) -> int:
     """Vectors a step: enough for the latency of sums, of chains of many ops, and for the loop's own overhead."""
-    if loop.work > (SUM_OF_CHAINS if loop.reductions else CHAIN):
-        return 2
-    if loop.work > LONG or (loop.work > SHORT and not loop.reductions):
-        return 1
-    if not loop.reductions:
-        return 4 if loop.work <= COPY else 2
     # The integers that stand for floats wait one cycle for each other, sums of floats four; memory is slower than either.
     waits = any(order_of(r.op, cpu) is None for r in loop.reductions)
+    if loop.work > CHAIN:
+        return 2
+    if loop.work > LONG or (loop.work > SHORT and not loop.reductions):
+        return 2 if waits else 1
+    if not loop.reductions:
+        return 4 if loop.work <= COPY else 2
     is_far = any(_is_far(op.operands[0]) for op in loop.body if op.name == "memref.load")
     return 4 if waits and loop.work <= SHORT and not is_far else 2
 
