@@ -63,3 +63,32 @@ def test_the_first_program_imports_no_more_than_it_did(compiled):
     assert not {f"stablehlo_py.ops.evaluate.{name}" for name in ("convolution", "fft", "linalg", "sort")} & first
     assert "stablehlo_py.targets.cpu.sorting" not in first
     assert len(ours(first)) <= 136
+
+
+FUNCTION = """
+import sys
+import stablehlo_py
+type = "tensor<32xf32>"
+stablehlo_py.compile(
+    f"func.func @main(%x: {type}) -> {type} {{ %0 = {sys.argv[1]} %x : {sys.argv[2]} return %0 : {type} }}", cache=False
+)
+print(*sys.modules)
+"""
+UNARY = "tensor<32xf32>"
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "wanted", "unwanted"),
+    [
+        ("stablehlo.exponential", UNARY, "exponential", ("trigonometric", "logarithm", "power", "error_function")),
+        ("stablehlo.sine", UNARY, "trigonometric", ("logarithm", "power", "error_function")),
+        ("chlo.erf", f"{UNARY} -> {UNARY}", "error_function", ("special_functions", "complex_functions")),
+    ],
+)
+def test_one_function_imports_no_other(op, types, wanted, unwanted):
+    done = subprocess.run(
+        [sys.executable, "-c", FUNCTION, op, types], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    last = {name.rpartition(".")[2] for name in ours(set(done.stdout.split()))}
+    assert wanted in last
+    assert not last & set(unwanted)

@@ -14,6 +14,9 @@ _FUNCTIONS = {
     "compare_select": "stablehlo.clamp stablehlo.compare stablehlo.select",
     "convert": "stablehlo.bitcast_convert stablehlo.convert stablehlo.reduce_precision",
 }
+# Ops of chlo that have bodies of their own; all others are expanded into StableHLO before lowering.
+CHLO_RULES = frozenset(_FUNCTIONS["chlo_functions"].split())
+
 registry.scalar.live_in(__name__, _FUNCTIONS)
 registry.lower.live_in(
     __name__,

@@ -1,15 +1,23 @@
-"""Ops of chlo that have bodies of their own; all other chlo ops are expanded into StableHLO before lowering."""
+"""The bodies of the ops in CHLO_RULES."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stablehlo_py.core.registry import lower, scalar
 from stablehlo_py.dialects.stablehlo import Op
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import arith, ir, math
-from stablehlo_py.ops import build, special_functions
-from stablehlo_py.ops import complex_functions as cx
+from stablehlo_py.ops import build
 from stablehlo_py.ops.convert import from_bits, to_bits
 from stablehlo_py.ops.elementwise import Row, register
 from stablehlo_py.ops.expression import Num, where
+
+if TYPE_CHECKING:
+    from stablehlo_py.ops import complex_functions as cx
+    from stablehlo_py.ops import special_functions
+else:
+    cx, special_functions = Later("stablehlo_py.ops.complex_functions"), Later("stablehlo_py.ops.special_functions")
 
 _INFINITY = float("inf")
 
@@ -80,5 +88,3 @@ def scalar_next_after(op: Op, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 lower.add("chlo.next_after", build.elementwise)
-
-CHLO_RULES = frozenset((*TABLE, "chlo.next_after"))

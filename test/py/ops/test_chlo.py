@@ -11,8 +11,9 @@ from ops.programs import Applied, compiled, floats
 from scipy import special
 
 import stablehlo_py
+from stablehlo_py.core import registry
 from stablehlo_py.core.ulp import ulp_distance
-from stablehlo_py.ops.chlo_functions import CHLO_RULES
+from stablehlo_py.ops import CHLO_RULES, chlo_functions
 
 # op -> the function in f64, and an interval to sample beside values of every size
 FUNCTIONS: dict[str, tuple[Callable, tuple[float, float]]] = {
@@ -156,6 +157,12 @@ def test_predicates_and_products() -> None:
     a, b = np.array([2**31 - 1, -7, 5], np.int32), np.array([2**30, 2**30, 3], np.int32)
     (high,) = compiled([Applied("chlo.mulhi", (0, 1))], a, b)
     np.testing.assert_array_equal(high, (a.astype(np.int64) * b >> 32).astype(np.int32))
+
+
+def test_rules_are_those_of_the_module() -> None:
+    """The list stands elsewhere, for passes that need no function."""
+    assert set(chlo_functions.TABLE) | {"chlo.next_after"} == CHLO_RULES
+    assert all(registry.lower.find(name) for name in CHLO_RULES)
 
 
 def test_rules_are_used() -> None:

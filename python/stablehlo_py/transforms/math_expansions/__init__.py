@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.expression import Num
-from stablehlo_py.transforms.math_expansions import (
-    error_function,
-    exponential,
-    inverse_trigonometric,
-    logarithm,
-    power,
-    trigonometric,
-)
+from stablehlo_py.transforms.math_expansions import exponential
 from stablehlo_py.transforms.math_expansions.arithmetic import Arithmetic
+
+if TYPE_CHECKING:
+    from stablehlo_py.transforms.math_expansions import (
+        error_function,
+        inverse_trigonometric,
+        logarithm,
+        power,
+        trigonometric,
+    )
+else:  # most programs have exponentials at most
+    error_function, inverse_trigonometric, logarithm, power, trigonometric = (
+        Later(f"{__name__}.{module}")
+        for module in ("error_function", "inverse_trigonometric", "logarithm", "power", "trigonometric")
+    )
 
 Function = Callable[..., Num]  # of how to multiply and add, and the operands
 

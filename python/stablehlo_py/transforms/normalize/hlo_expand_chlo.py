@@ -11,7 +11,7 @@ from typing import ClassVar
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.errors import UnsupportedOp
 from stablehlo_py.mlir import PassManager, ir, load_chlo
-from stablehlo_py.ops.chlo_functions import CHLO_RULES
+from stablehlo_py.ops import CHLO_RULES
 from stablehlo_py.reading.annotations import walk
 from stablehlo_py.reading.places import place
 
@@ -48,9 +48,8 @@ class HloExpandChlo(Pass):
                 kept.append(_replace(composite, name, _entries(composite.attributes.get("composite_attributes"))))
             else:
                 is_left = True
-        passes = ["stablehlo-legalize-composite-to-call"] * is_left + ["chlo-legalize-to-stablehlo"] * bool(
-            chlo and self.chlo
-        )
+        is_for_upstream = self.chlo and any(inner.name not in KEEP for inner in chlo)
+        passes = ["stablehlo-legalize-composite-to-call"] * is_left + ["chlo-legalize-to-stablehlo"] * is_for_upstream
         # A decomposition that is called may itself use chlo ops: they were found by the same walk.
         if not passes:
             return
