@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax import lax
 from ops.agree import numbers
 
@@ -24,6 +26,7 @@ from stablehlo_py.compiler import Options
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.windows import winograd_emitter, winograd_plan
 from stablehlo_py.targets.machine_code import CodegenOptions
+from stablehlo_py.testing.other_cpu import as_cpu
 
 pytestmark = pytest.mark.skipif("+avx2" not in host()[1], reason="code for AVX2")
 ORDERS = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
@@ -236,6 +239,83 @@ def test_integers_are_exact(name: str, element: str) -> None:
     np.testing.assert_array_equal(found, in_f64(function, x, w).astype(np.int64))
 
 
+# Signs of the rows of F(2, 3) and F(4, 3), which bring out the largest elements and weights that are multiplied.
+IMAGE_SIGNS = ["++--+0", "0--++0", "0++-+0", "0--++0", "0-++-0", "0++--+", "+0-000", "0++000", "0-+000", "0+0-00"]
+KERNEL_SIGNS = ["+++", "+-+", "---", "-+-"]
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize("machine", ["x86-64-v3", "skylake-avx512", "znver4", "sapphirerapids"])
+@pytest.mark.parametrize("element", ["int8", "uint8"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_largest_integers_that_filters_make(element: str, rank: int, machine: str, emitted: mock.Mock) -> None:
+    """Tiles and weights whose signs are those of the transforms' rows, along each axis: all sums are as large as can be."""
+    info = np.iinfo(element)
+
+    def patterns(signs: list[str]) -> np.ndarray:
+        """(pattern, place along each axis): the largest of the type for plus, the smallest for minus, 0 or 1 for none."""
+        rows = np.array([[{"+": 1, "-": -1, "0": 0}[c] for c in row] for row in signs])
+        if rank == 2:
+            rows = np.einsum("ai,bj->abij", rows, rows).reshape(-1, rows.shape[1], rows.shape[1])
+        rows = np.concatenate([rows, -rows, np.ones_like(rows), -np.ones_like(rows)])
+        return np.where(rows > 0, info.max, np.where(rows < 0, info.min, max(info.min, 0))).astype(element)
+
+    x, w = patterns(IMAGE_SIGNS), patterns(KERNEL_SIGNS)
+    x = np.repeat(x[..., None], 64, axis=-1)
+    w = np.repeat(np.moveaxis(w, 0, -1)[..., None, :], 64, axis=-2)
+    function = convolution(x.shape, padding="VALID")
+    text = jax.jit(functools.partial(function, preferred_element_type=jnp.int32)).lower(x, w).as_text()
+    with as_cpu(machine):
+        (found,) = compiled(text)(x, w)
+    has_more = element == "int8" and machine in ("znver4", "sapphirerapids")  # four products at once, of bytes alone
+    assert emitted.call_count == (0 if has_more else 1)
+    np.testing.assert_array_equal(found, in_f64(function, x, w).astype(np.int64))
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@pytest.mark.parametrize(
+    ("element", "image", "kernel", "results"),
+    [
+        ("int8", (1, 32, 28, 64), (3, 3, 64, 32), [4, 4]),
+        ("uint8", (1, 32, 28, 64), (3, 3, 64, 32), [2, 4]),  # weights up to 225 * 255 would not fit into 16 bits
+        ("float32", (1, 32, 28, 64), (3, 3, 64, 32), [2, 2]),
+        ("int8", (8, 32, 2, 64), (3, 3, 64, 32), [4, 2]),  # four results along an axis of two
+        ("int8", (1, 16, 16, 16, 32), (3, 3, 3, 32, 32), [2, 2, 4]),
+        ("uint8", (8, 64, 64), (3, 64, 64), [4]),
+        ("int8", (1, 24, 20, 64), (3, 1, 64, 64), [4, 1]),
+    ],
+)
+def test_which_filters(
+    element: str, image: tuple[int, ...], kernel: tuple[int, ...], results: list[int], emitted: mock.Mock
+) -> None:
+    wide = jnp.int32 if "int" in element else None
+    x, w = jax.ShapeDtypeStruct(image, element), jax.ShapeDtypeStruct(kernel, element)
+    compiled(jax.jit(convolution(image, preferred_element_type=wide)).lower(x, w).as_text(), "x86-64-v3")
+    assert [one.results for one in emitted.call_args.args[0].filters] == results
+
+
+@pytest.mark.usefixtures("whatever_it_takes")
+@settings(max_examples=40)
+@given(
+    sizes=st.lists(st.integers(3, 14), min_size=1, max_size=3),
+    features=st.tuples(st.integers(1, 3).map(lambda n: 16 * n), st.integers(8, 40)),
+    element=st.sampled_from(["int8", "uint8"]),
+    before=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+def test_integers_of_any_size(
+    sizes: list[int], features: tuple[int, int], element: str, before: int, seed: int
+) -> None:
+    rank, info = len(sizes), np.iinfo(element)
+    rng = np.random.default_rng(seed)
+    x = rng.integers(info.min, info.max, (2, *sizes, features[0]), element, endpoint=True)
+    w = rng.integers(info.min, info.max, (*[3] * rank, *features), element, endpoint=True)
+    function = convolution(x.shape, padding=[(before, 1)] * rank)
+    text = jax.jit(functools.partial(function, preferred_element_type=jnp.int32)).lower(x, w).as_text()
+    (found,) = compiled(text, "x86-64-v3")(x, w)
+    np.testing.assert_array_equal(found, in_f64(function, x, w).astype(np.int64))
+
+
 @pytest.mark.parametrize(("element", "most"), [("int8", 3640), ("uint8", 916)])
 def test_integers_at_the_end_of_their_range(element: str, most: int, emitted: mock.Mock) -> None:
     """The scaled sums of the most features that are taken still fit; of more, plain sums are made."""
@@ -252,22 +332,26 @@ def test_integers_at_the_end_of_their_range(element: str, most: int, emitted: mo
 
 @pytest.mark.usefixtures("whatever_it_takes")
 @pytest.mark.parametrize(
-    ("name", "is_first"),
+    ("name", "is_first", "element"),
     [
-        ("half a tile left", False),
-        ("half a tile left", True),
-        ("images of few places", False),
-        ("images of few places", True),
-        ("a line", False),
+        ("half a tile left", False, "float32"),
+        ("half a tile left", True, "float32"),
+        ("images of few places", False, "float32"),
+        ("images of few places", True, "float32"),
+        ("a line", False, "float32"),
+        ("whole tiles", False, "int8"),
+        ("half a tile left", False, "uint8"),
     ],
 )
-def test_every_number_of_threads_gives_the_same_bits(name: str, is_first: bool) -> None:
+def test_every_number_of_threads_gives_the_same_bits(name: str, is_first: bool, element: str) -> None:
     image, kernel, options = CASES[name]
     if is_first:
         image, options = (image[0], image[-1], *image[1:-1]), {"dimension_numbers": ("NCHW", "HWIO", "NCHW")}
-    x, w = numbers(image), numbers(kernel, seed=1)
-    x[0, 3, 3] = np.inf  # some steps are done again
-    text = jax.jit(convolution(image, **options)).lower(x, w).as_text()
+    x, w = numbers(image, element), numbers(kernel, element, seed=1)
+    if element == "float32":
+        x[0, 3, 3] = np.inf  # some steps are done again
+    wide = jnp.int32 if "int" in element else None
+    text = jax.jit(convolution(image, preferred_element_type=wide, **options)).lower(x, w).as_text()
     first, *others = (compiled(text, threads=threads)(x, w)[0] for threads in (1, 2, 3))
     assert all(first.tobytes() == other.tobytes() for other in others)
 

@@ -1,18 +1,20 @@
 """The loops of a convolution by Winograd's filters.
 
-    transform the kernel into a matrix (input features x output features) for each product of a tile
+    transform the kernel into matrices (input features x output features of a panel), one for each product of a tile
     for each step (some rows of tiles of some images):                                    parallel
       transform the part of the image that it reads into matrices (tiles x input features)
-      for each pair of matrices, for each register tile:  sums of products over the input features
-      transform the sums into results; what is not finite throughout is done again as plain sums
+      for each panel, for each block of tiles:
+        for each pair of matrices, for each register tile:  sums of products over the input features
+        transform the sums into results
+      what is not finite throughout is done again as plain sums
 
-winograd.py has the filters and winograd_plan.py the steps; winograd_image.py and winograd_results.py say where things are
-read and go.
+winograd.py has the filters, winograd_passes.py the loops of their transforms and winograd_plan.py the steps;
+winograd_image.py and winograd_results.py say where things are read and go.
 """
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Callable, Sequence
 
 from stablehlo_py.mlir import arith, ir, vector
@@ -31,8 +33,9 @@ from stablehlo_py.targets.cpu.products.product_forms import (
 )
 from stablehlo_py.targets.cpu.windows import winograd
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
-from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, Place
+from stablehlo_py.targets.cpu.windows.winograd import Place
 from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
+from stablehlo_py.targets.cpu.windows.winograd_passes import Passes, passes_of, strides_of
 from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
 from stablehlo_py.transforms.kernels.kernel_parallel import give_range
@@ -50,22 +53,35 @@ def emit(plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value
 
 
 class _Emitter:
-    """kernel, image, sums: the matrices, `of_...` elements from one to the next."""
+    """kernel: (panel, matrix, input feature, output feature of the panel), elements that are multiplied.
+
+    image: (tile, matrix, input feature), the same; sums: (tile of a block, matrix, output feature of a panel). of_kernel,
+    of_panel, of_tile: elements from one matrix of the kernel, panel of it, and tile of the image to the next.
+    """
 
     def __init__(self, plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value]) -> None:
         self.plan, self.form, self.of = plan, replace(form, lanes=plan.lanes), plan.geometry
         self.x, self.w, self.out = buffers
         self.packed = Vectors(form.packed, plan.lanes)  # what is multiplied
         self.total = Vectors(form.sums, plan.lanes)  # what is added up
-        self.columns = plan.panels * plan.width
-        # elements from one matrix to the next
-        self.of_kernel = plan.plane(plan.depth * self.columns, form.bytes)
-        self.of_image = plan.plane(plan.tiles_of_step * plan.depth, form.bytes)
-        self.of_sums = plan.plane(plan.tiles_of_step * self.columns, form.bytes)
-        self.kernel = nest.scratch([plan.matrices * self.of_kernel], form.packed)
-        self.image = nest.scratch([plan.matrices * self.of_image], form.packed)
-        self.sums = nest.scratch([plan.matrices * self.of_sums], form.sums)
+        self.of_kernel = plan.plane(plan.depth * plan.width, form.bytes)
+        self.of_panel = plan.matrices * self.of_kernel
+        self.of_tile = plan.plane(plan.matrices * plan.depth, form.bytes)
+        self.kernel = nest.scratch([plan.panels * self.of_panel], form.packed)
+        self.image = nest.scratch([plan.tiles_of_step * self.of_tile], form.packed)
+        self.sums = nest.scratch([plan.block * plan.matrices * plan.width], form.sums)
         self.parts = ImageParts(plan, self.x, form.group)
+        pairs = ir.IntegerType.get_signless(16)
+        self.transformed = self.packed if form.group == 1 else Vectors(pairs, plan.lanes * form.group)
+        self.weights = replace(self.transformed, lanes=min(plan.width, self.transformed.lanes))
+        filters, reads, passes = plan.filters, plan.reads, passes_of(plan.reads)
+        self.image_passes = Passes([one.image for one in filters], reads, reads, passes, self.transformed.type)
+        self.sums_passes = Passes([one.sums for one in filters], reads, plan.steps, passes, self.total.type)
+        # what a lane of the kernel holds together is one axis more, in front, and in the last pass
+        *firsts, last = [tuple(n + 1 for n in axes) for axes in passes]
+        lines = [winograd.same, *(one.kernel for one in filters)]
+        sizes = (form.group, *(one.taps for one in filters)), (form.group, *reads)
+        self.kernel_passes = Passes(lines, *sizes, [*firsts, (0, *last)], self.weights.type)
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         self.w, self.of = self._kernel_by_features()
@@ -81,8 +97,7 @@ class _Emitter:
         starts: dict[str, Index] = {"b": first, "o0": multiply(along, split.sizes["o0"])}
         self.parts.fill(starts["b"], starts["o0"])
         self._image(starts)
-        self._products()
-        self._results(starts)
+        self._panels(starts)
 
     # --- the kernel
 
@@ -114,34 +129,32 @@ class _Emitter:
         return copy, replace(of, loops=loops, axes=axes, first_tap=sum(-(a.taps - 1) * min(a.w, 0) for a in axes))
 
     def _kernel(self) -> None:
-        """(matrix, panel, input feature, features of the panel)."""
-        plan, lanes = self.plan, self.plan.lanes
-        stored = Vectors(ir.MemRefType(self.w.type).element_type, lanes)
-        axes, i = self.of.axes, self.of.loops["i"]
-        between = i.w // self.form.group
-        taps = list(itertools.product(*(range(axis.taps) for axis in axes)))
-        offsets = [sum(n * axis.w for n, axis in zip(tap, axes, strict=True)) for tap in taps]
+        plan, group, i = self.plan, self.form.group, self.of.loops["i"]
+        stored = replace(self.weights, element=ir.MemRefType(self.w.type).element_type)
+        apart = [i.w // group, *(axis.w for axis in self.of.axes)]
+        strides = strides_of(plan.reads, self.of_kernel)
 
-        def some(c: Index, f: Index, mask: ir.Value | None) -> None:
-            first = Address.of(self.w, [add(add(self.of.first_tap, multiply(c, i.w)), f)])
-            members = []
-            for member in range(self.form.group):
-                places = [first.moved(member * between + offset) for offset in offsets]
-                loaded = [self._weights(place.load(stored.type, mask)) for place in places]
-                members.append(winograd.of_kernel(dict(zip(taps, loaded, strict=True)), plan.filtered))
-            panel, lane = nest.divided(f, plan.width)
-            to = Address.of(self.kernel, [add(multiply(add(multiply(panel, plan.depth), c), plan.width), lane)])
-            for n, place in enumerate(sorted(members[0])):
-                to.moved(n * self.of_kernel).store(self._joined([weights[place] for weights in members]))
+        def some(panel: Index, c: Index, f: Index) -> None:
+            place = add(multiply(c, i.w), add(self._feature(panel), f))
+            source = Address.of(self.w, [add(self.of.first_tap, place)])
+            at = add(multiply(panel, self.of_panel), add(multiply(c, plan.width), f))
+            target = Address.of(self.kernel, [at])
 
-        whole = plan.features // lanes * lanes
+            def finish(made: dict[Place, ir.Value], place: list[Index]) -> None:
+                to = target.moved(nest.place_of(place[1:], strides))
+                for matrix in [at[1:] for at in made if at[0] == 0]:
+                    members = [made[(member, *matrix)] for member in range(group)]
+                    to.moved(nest.place_of(matrix, strides)).store(self._joined(members))
 
-        def feature(c: Index) -> None:
-            nest.once_or_loop(whole, lanes, lambda f: some(c, f, None))
-            if whole != plan.features:
-                some(c, whole, stored.mask(plan.features - whole))
+            self.kernel_passes.emit((source, apart), lambda at: self._weights(at.load(stored.type)), finish)
 
-        nest.loop(0, plan.depth, 1, lambda c: feature(c))
+        def panel(number: Index) -> None:
+            def row(c: Index) -> None:
+                nest.once_or_loop(plan.width, stored.lanes, lambda f: some(number, c, f))
+
+            nest.loop(0, plan.depth, 1, row)
+
+        nest.once_or_loop(plan.panels, 1, panel)
 
     def _weights(self, loaded: ir.Value) -> ir.Value:
         return widened(self.form, loaded) if self.form.group == 1 else sixteen_bits(self.form, loaded)
@@ -150,44 +163,37 @@ class _Emitter:
         """Neighbouring input features in one lane."""
         if len(members) == 1:
             return members[0]
-        return vector.bitcast(self.packed.type, interleaved(*members))
+        lanes = ir.VectorType(members[0].type).shape[0]
+        return vector.bitcast(ir.VectorType.get([lanes], self.form.packed), interleaved(*members))
 
     # --- the image
 
     def _image(self, starts: dict[str, Index]) -> None:
-        """(matrix, tile, input feature)."""
         plan, lanes, depth, group = self.plan, self.plan.lanes, self.plan.depth, self.form.group
-        work = self.packed.type
-        if group > 1:
-            work = ir.VectorType.get([lanes * group], ir.IntegerType.get_signless(16))
-        places = self._places(READ)
+        strides = strides_of(plan.reads, depth)
 
         def tile(number: Index, at: Sequence[Index], b: Index) -> None:
-            source, strides = self.parts.of_tile(at, b, starts)
-            offsets = [nest.place_of(place, strides) for place in places]
-            target = Address.of(self.image, [multiply(number, depth)])
+            source, apart = self.parts.of_tile(at, b, starts)
+            target = Address.of(self.image, [multiply(number, self.of_tile)])
 
             def features(c: Index) -> None:
-                first = source.moved(multiply(c, group))
-                loaded = [
-                    run_to_lanes(self.form, first.moved(offset).load(self.parts.stored.type)) for offset in offsets
-                ]
-                read = {place: self._cast(value, work) for place, value in zip(places, loaded, strict=True)}
-                to = target.moved(c)
-                for n, (_, value) in enumerate(sorted(winograd.of_image(read, plan.filtered).items())):
-                    to.moved(n * self.of_image).store(self._cast(value, self.packed.type))
+                def finish(made: dict[Place, ir.Value], place: list[Index]) -> None:
+                    to = target.moved(c).moved(nest.place_of(place, strides))
+                    for matrix, value in made.items():
+                        to.moved(nest.place_of(matrix, strides)).store(self._cast(value, self.packed.type))
+
+                self.image_passes.emit((source.moved(multiply(c, group)), apart), self._elements, finish)
 
             nest.in_vectors(depth, lanes, features)
 
         self._tiles(tile)
 
+    def _elements(self, place: Address) -> ir.Value:
+        """A vector of the image in the type that is transformed."""
+        return self._cast(run_to_lanes(self.form, place.load(self.parts.stored.type)), self.transformed.type)
+
     def _cast(self, value: ir.Value, ty: ir.VectorType) -> ir.Value:
         return value if value.type == ty else vector.bitcast(ty, value)
-
-    def _places(self, count: int) -> list[Place]:
-        """`count` of them along each axis that is transformed."""
-        sizes = [count if n in self.plan.filtered else 1 for n in range(len(self.of.axes))]
-        return list(itertools.product(*(range(size) for size in sizes)))
 
     def _tiles(self, body: Callable[[Index, Sequence[Index], Index], None]) -> None:
         """body(number, place along each axis, image) for every tile of a step, by which they are numbered."""
@@ -203,64 +209,90 @@ class _Emitter:
 
         along([], 0)
 
-    # --- the products
+    # --- the products and the results
 
-    def _products(self) -> None:
-        """(matrix, tile, output feature)."""
+    def _panels(self, starts: dict[str, Index]) -> None:
+        """For each panel, for each block of tiles: all sums of products, then the results that they make."""
+        plan = self.plan
+        count, block, tall = plan.tiles_of_step, plan.block, plan.tall
+
+        def panel(number: Index) -> None:
+            def tiles(first: Index) -> None:
+                first = nest.minimum(first, count - block) if count % block else first
+
+                def matrix(m: Index) -> None:
+                    nest.once_or_loop(block, tall, lambda row: self._sums(m, number, first, row))
+
+                nest.loop(0, plan.matrices, 1, matrix)
+                nest.once_or_loop(block, 1, lambda tile: self._results(number, first, tile))
+
+            nest.once_or_loop(count, block, tiles)
+
+        self.results.begin(starts)
+        nest.once_or_loop(plan.panels, 1, panel)
+        self.results.end()
+
+    def _sums(self, matrix: Index, panel: Index, first: Index, row: Index) -> None:
+        """One register tile, of the block's tiles `row`, ...: the products of a matrix, added up over the input features."""
         plan, depth = self.plan, self.plan.depth
-        count, tall, vectors, lanes = plan.tiles_of_step, plan.tall, plan.vectors, plan.lanes
-        panel_size = depth * plan.width
+        tall, vectors, lanes = plan.tall, plan.vectors, plan.lanes
+        if plan.block % tall:
+            row = nest.minimum(row, plan.block - tall)
+        at = add(multiply(add(first, row), self.of_tile), multiply(matrix, depth))
+        left = Address.of(self.image, [at])
+        at = add(multiply(panel, self.of_panel), multiply(matrix, self.of_kernel))
+        right = Address.of(self.kernel, [at])
 
-        def registers(matrix: Index, panel: Index, row: Index) -> None:
-            row = nest.minimum(row, count - tall) if count % tall else row
-            left = Address.of(self.image, [add(multiply(matrix, self.of_image), multiply(row, depth))])
-            at = add(multiply(matrix, self.of_kernel), multiply(panel, panel_size))
-            right = Address.of(self.kernel, [at])
+        def step(c: ir.Value, *sums: ir.Value) -> list[ir.Value]:
+            weights, factors = right.moved(multiply(c, plan.width)), left.moved(c)
+            loaded = [weights.moved(v * lanes).load(self.packed.type) for v in range(vectors)]
+            new = []
+            for r in range(tall):
+                factor = factors.moved(r * self.of_tile).spread(self.packed.type)
+                new += [multiply_add(self.form, factor, loaded[v], sums[r * vectors + v]) for v in range(vectors)]
+            return new
 
-            def step(c: ir.Value, *sums: ir.Value) -> list[ir.Value]:
-                weights = right.moved(multiply(c, plan.width))
-                loaded = [weights.moved(v * lanes).load(self.packed.type) for v in range(vectors)]
-                new = []
-                for r in range(tall):
-                    factor = left.moved(c).moved(r * depth).spread(self.packed.type)
-                    new += [multiply_add(self.form, factor, loaded[v], sums[r * vectors + v]) for v in range(vectors)]
-                return new
+        sums = nest.loop(0, depth, 1, step, [self.total.zero()] * (tall * vectors))
+        to = Address.of(self.sums, [add(multiply(row, plan.matrices * plan.width), multiply(matrix, plan.width))])
+        for n, total in enumerate(sums):
+            to.moved(n // vectors * plan.matrices * plan.width + n % vectors * lanes).store(total)
 
-            sums = nest.loop(0, depth, 1, step, [self.total.zero()] * (tall * vectors))
-            start = add(multiply(matrix, self.of_sums), multiply(row, self.columns))
-            to = Address.of(self.sums, [add(start, multiply(panel, plan.width))])
-            for n, total in enumerate(sums):
-                to.moved(n // vectors * self.columns + n % vectors * lanes).store(total)
+    def _results(self, panel: Index, first: Index, tile: Index) -> None:
+        plan = self.plan
+        at, image = self._place_of(add(first, tile))
+        source = Address.of(self.sums, [multiply(tile, plan.matrices * plan.width)])
+        target = self.results.of_tile(at, image).moved(self._feature(panel))
 
-        def matrix(m: Index) -> None:
-            nest.once_or_loop(plan.panels, 1, lambda p: nest.once_or_loop(count, tall, lambda r: registers(m, p, r)))
+        def features(f: Index) -> None:
+            def finish(made: dict[Place, ir.Value], place: list[Index]) -> None:
+                results = {at: self._scaled(value) for at, value in made.items()}
+                self.results.store(results, at, place, target.moved(f))
 
-        nest.loop(0, plan.matrices, 1, matrix)
+            grid = source.moved(f), strides_of(plan.reads, plan.width)
+            self.sums_passes.emit(grid, lambda place: place.load(self.total.type), finish)
 
-    # --- the result
+        nest.once_or_loop(plan.width, plan.lanes, features)
 
-    def _results(self, starts: dict[str, Index]) -> None:
-        plan, results = self.plan, self.results
-        results.begin(starts)
+    def _place_of(self, tile: Index) -> tuple[list[Index], Index]:
+        """Where the tile of this number is along the axes, and in which image."""
+        at: list[Index] = []
+        for size in reversed([self.plan.rows, *self.plan.tiles[1:]]):
+            tile, place = nest.divided(tile, size)
+            at.insert(0, place)
+        return at, tile
 
-        def tile(number: Index, at: Sequence[Index], b: Index) -> None:
-            source, target = Address.of(self.sums, [multiply(number, self.columns)]), results.of_tile(at, b)
-
-            def features(f: Index) -> None:
-                read = {
-                    place: source.moved(f).moved(n * self.of_sums).load(self.total.type)
-                    for n, place in enumerate(self._places(READ))
-                }
-                made = winograd.of_products(read, plan.filtered)
-                results.store({place: self._scaled(value) for place, value in made.items()}, at, target.moved(f))
-
-            nest.in_vectors(plan.features, plan.lanes, features)
-
-        self._tiles(tile)
-        results.end()
+    def _feature(self, panel: Index) -> Index:
+        """The first output feature of a panel; the last panel may overlap the one before."""
+        plan = self.plan
+        first = multiply(panel, plan.width)
+        return nest.minimum(first, plan.features - plan.width) if plan.features % plan.width else first
 
     def _scaled(self, value: ir.Value) -> ir.Value:
-        axes = len(self.plan.filtered)
+        scale = math.prod(one.scale for one in self.plan.filters)
         if self.form.group == 1:
-            return arith.mulf(value, nest.constant_vector(self.total.type, RESULTS**-axes))
-        return arith.shrsi(value, nest.constant_vector(self.total.type, axes))
+            return arith.mulf(value, nest.constant_vector(self.total.type, 1 / scale))
+        power = scale & -scale
+        if scale != power:
+            inverse = pow(scale // power, -1, 1 << 32)
+            value = arith.muli(value, nest.constant_vector(self.total.type, inverse - (inverse >> 31 << 32)))
+        return arith.shrsi(value, nest.constant_vector(self.total.type, power.bit_length() - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.products.product_forms import Form
 from stablehlo_py.targets.cpu.windows.convolution_plan import LATENCY, LINE, Split
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
-from stablehlo_py.targets.cpu.windows.winograd import READ, RESULTS, TAPS
+from stablehlo_py.targets.cpu.windows.winograd import FOUR, NONE, TWO, Filter
 
 LEAST_WORK = 1 << 21  # multiplications
 GAIN = 1.15  # times less than plain sums take, for twice the code
@@ -18,6 +19,7 @@ GAIN = 1.15  # times less than plain sums take, for twice the code
 IMAGE, KERNEL, RESULT = 40, 60, 30
 TILE = 20  # cycles of a tile of sums beside its products
 APART = 0.05  # of the time of steps done together that transforming the weights for them may take
+KEPT = 1 / 8  # of the second-level cache, for sums
 COPIED = 2  # of an element that is moved by itself
 TURNED = 8  # of a vector that is turned with its neighbours
 FAR = 12  # bytes a cycle from the last cache
@@ -28,26 +30,27 @@ LARGEST = {"i8": 128, "ui8": 255}  # magnitudes
 class Winograd:
     """What one step does: `images` of the batch, `rows` tiles along the first axis, all along the others.
 
-    filtered: which axes are transformed; tiles: of each axis, how many there are in all steps, of RESULTS places, or of one
-    where it is not; tall, vectors: rows and vectors of sums in registers; grain: steps that are best done
-    together; cycles: of one core, for everything.
+    filters: of each axis; tiles: of each axis, how many there are in all steps; tall, vectors: rows and vectors of sums in
+    registers; block: tiles whose sums of one panel are kept together; grain: steps that are best done together; cycles: of
+    one core, for everything.
     """
 
     geometry: Geometry
-    filtered: tuple[int, ...]
+    filters: tuple[Filter, ...]
     tiles: tuple[int, ...]
     images: int
     rows: int
     tall: int
     vectors: int
     lanes: int
+    block: int
     grain: int = 1
     cycles: float = 0.0
 
     @property
     def matrices(self) -> int:
         """Products that stand for those of one window."""
-        return READ ** len(self.filtered)
+        return math.prod(self.reads)
 
     @property
     def depth(self) -> int:
@@ -113,17 +116,18 @@ class Winograd:
     @property
     def reads(self) -> tuple[int, ...]:
         """Elements of the image along each axis that a tile reads."""
-        return tuple(READ if n in self.filtered else 1 for n in range(len(self.tiles)))
+        return tuple(one.read for one in self.filters)
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Places of the result from one tile to the next, along each axis."""
-        return tuple(RESULTS if n in self.filtered else 1 for n in range(len(self.tiles)))
+        return tuple(one.results for one in self.filters)
 
     @property
     def moves(self) -> tuple[int, ...]:
         """From where one tile begins in the image to where the next does, along each axis."""
-        return tuple(RESULTS if n in self.filtered else a.step for n, a in enumerate(self.geometry.axes))
+        along = zip(self.filters, self.geometry.axes, strict=True)
+        return tuple(axis.step if one == NONE else one.results for one, axis in along)
 
     def plane(self, size: int, element_bytes: int) -> int:
         """Elements from one matrix to the next: an odd number of lines, so that they do not share places in a cache."""
@@ -134,10 +138,12 @@ class Winograd:
 def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd | None:
     """The best steps; None where this does not hold or does not pay. plain: cycles of the convolution as plain sums."""
     loops, axes, lanes = geometry.loops, geometry.axes, cpu.lanes(form.bytes)
-    filtered = tuple(n for n, axis in enumerate(axes) if axis.taps == TAPS and axis.step == 1)
-    if not filtered or geometry.products < LEAST_WORK or not _holds(geometry, form, filtered, lanes):
+    if geometry.products < LEAST_WORK or not _holds(geometry, lanes):
         return None
-    tiles = [-(-axis.places // RESULTS) if n in filtered else axis.places for n, axis in enumerate(axes)]
+    filters = _filters(geometry, form)
+    if filters is None:
+        return None
+    tiles = [-(-axis.places // one.results) for one, axis in zip(filters, axes, strict=True)]
     vectors = min(2, loops["f"].extent // lanes)
     most = (cpu.registers - 1) // vectors - 1
     found = []
@@ -145,21 +151,18 @@ def plan_of(geometry: Geometry, form: Form, cpu: Cpu, plain: float) -> Winograd 
         count = images * rows * math.prod(tiles[1:])
         tall = -(-count // -(-count // most))
         whole = (-(-tiles[0] // rows) * rows, *tiles[1:])
-        found.append(_costed(Winograd(geometry, filtered, whole, images, rows, tall, vectors, lanes), form, cpu))
+        block = _block(count, tall, math.prod(one.read for one in filters) * vectors * cpu.vector_bytes, cpu)
+        found.append(_costed(Winograd(geometry, filters, whole, images, rows, tall, vectors, lanes, block), form, cpu))
     best = min(found, key=lambda plan: plan.cycles)
     return best if best.cycles * GAIN < plain else None
 
 
-def _holds(geometry: Geometry, form: Form, filtered: tuple[int, ...], lanes: int) -> bool:
-    """Whether the filters give what is asked for, and features can be in the lanes."""
+def _holds(geometry: Geometry, lanes: int) -> bool:
+    """Whether the filters may be used, and features can be in the lanes."""
     loops, axes = geometry.loops, geometry.axes
-    if geometry.is_exact or loops["g"].extent > 1 or not _fits(geometry, form, len(filtered)):
+    if geometry.is_exact or loops["g"].extent > 1 or min(loops["i"].extent, loops["f"].extent) < lanes:
         return False
     if any(axis.spread > 1 or axis.stuffing > 1 or axis.phases for axis in axes):
-        return False
-    if any(axis.taps > 1 for n, axis in enumerate(axes) if n not in filtered):
-        return False
-    if min(loops["i"].extent, loops["f"].extent) < lanes:
         return False
     # what is turned has neighbours along an axis of which each step does all
     columns = (
@@ -174,20 +177,51 @@ def _column(strides: list[int]) -> int:
     return max((n for n, stride in enumerate(strides) if stride == 1), default=-1)
 
 
-def _fits(geometry: Geometry, form: Form, axes: int) -> bool:
-    """Whether everything stays within the integers that hold it: the transforms in 16 bits, the scaled result in 32."""
+def _filters(geometry: Geometry, form: Form) -> tuple[Filter, ...] | None:
+    """The filters of the axes that take the fewest products, of those that give what is asked for; None without any."""
+    known = (TWO,) if form.group == 1 else (TWO, FOUR)
+
+    def products(filters: tuple[Filter, ...]) -> int:
+        return math.prod(one.read * -(-a.places // one.results) for one, a in zip(filters, geometry.axes, strict=True))
+
+    choices = [
+        [one for one in (NONE, *known) if axis.taps == one.taps and (one == NONE or axis.step == 1)]
+        for axis in geometry.axes
+    ]
+    fitting = [filters for filters in itertools.product(*choices) if _fits(geometry, form, filters)]
+    best = min(fitting, key=products, default=None)
+    return best if best and any(one != NONE for one in best) else None
+
+
+def _fits(geometry: Geometry, form: Form, filters: tuple[Filter, ...]) -> bool:
+    """Whether everything stays within the integers that hold it: what is multiplied in 16 bits, the results in 32.
+
+    Results may take 32 bits less those of the power of two in their scale, which are lost.
+    """
     if form.group == 1:
         return form.element not in LARGEST
     largest = LARGEST.get(form.element, 0)
-    depth = geometry.loops["i"].extent * form.group
-    scaled = (RESULTS * TAPS) ** axes * depth * largest**2
-    return form.group == 2 and 0 < TAPS**axes * largest < 1 << 15 and scaled < 1 << 31
+    image = math.prod(one.image_growth for one in filters) * largest
+    if form.element == "ui8":  # none below 0: the sum of the factors above 0 counts, or that of the others
+        image = (image + math.prod(one.image_sum for one in filters) * largest) // 2
+    kernel = math.prod(one.kernel_growth for one in filters) * largest
+    result = math.prod(one.taps for one in filters) * geometry.loops["i"].extent * form.group * largest**2
+    lost = math.prod(one.scale & -one.scale for one in filters)
+    return form.group == 2 and largest > 0 and max(image, kernel) < 1 << 15 and result * lost < 1 << 31
 
 
 def _steps(batch: int, rows: int) -> Iterator[tuple[int, int]]:
     """Images and rows of tiles in a step, all steps alike; the last rows may lie beyond the result."""
     yield from ((1, part) for part in sorted({-(-rows // count) for count in range(1, rows + 1)}))
     yield from ((part, rows) for part in range(2, batch + 1) if batch % part == 0)
+
+
+def _block(count: int, tall: int, tile_bytes: int, cpu: Cpu) -> int:
+    """As many register tiles of a step's tiles as KEPT of the cache holds, in blocks that take no more of them in all."""
+    chunks = -(-count // tall)
+    most = max(1, int(cpu.l2 * KEPT) // (tall * tile_bytes))
+    best = min(range(1, min(most, chunks) + 1), key=lambda n: (-(-chunks // n) * n, -n))
+    return min(best * tall, count)
 
 
 def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
@@ -197,7 +231,7 @@ def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
     sums, loads = plan.tall * plan.vectors, plan.tall + plan.vectors
     products = plan.matrices * plan.panels * -(-count // plan.tall) * (depth * max(sums, loads, LATENCY) / 2 + TILE)
     columns = plan.panels * plan.width
-    share = plan.matrices / READ**2
+    share = plan.matrices / TWO.read**2
     transforms = count * share * (depth * IMAGE + columns * RESULT) / plan.lanes
     kernel = plan.matrices * depth * columns * bytes_
     between = plan.matrices * count * (depth + columns) * bytes_

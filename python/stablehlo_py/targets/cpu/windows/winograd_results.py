@@ -50,11 +50,13 @@ class StepResults:
         places = [multiply(place, step) for place, step in zip(at, self.plan.steps, strict=True)]
         return Address.of(self.target, [add(self.start, nest.place_of([b, *places], self.strides))])
 
-    def store(self, results: dict[Place, ir.Value], at: Sequence[Index], target: Address) -> None:
-        """A vector of features of each place of the tile `at` these numbers along the axes."""
+    def store(
+        self, results: dict[Place, ir.Value], at: Sequence[Index], line: Sequence[Index], target: Address
+    ) -> None:
+        """A vector of features of some places of the tile `at` these numbers along the axes: those from place `line` on."""
         if self.form.group == 1:
             self._check(list(results.values()))
-        self._inside(results, at, target, 0)
+        self._inside(results, at, line, target.moved(nest.place_of(line, self.strides[1:])), 0)
 
     def end(self) -> None:
         if self.form.group == 1:
@@ -71,7 +73,9 @@ class StepResults:
             marks = vector.fma(value, zero, marks)
         self.total.store(arith.addf(self.total.load(self.checked, [0]), marks), self.checked, [0])
 
-    def _inside(self, results: dict[Place, ir.Value], at: Sequence[Index], target: Address, axis: int) -> None:
+    def _inside(
+        self, results: dict[Place, ir.Value], at: Sequence[Index], line: Sequence[Index], target: Address, axis: int
+    ) -> None:
         """Those that are inside: the last tiles of an axis may reach beyond, or be there for even steps alone."""
         if axis == len(self.of.axes):
             for place, value in results.items():
@@ -81,14 +85,15 @@ class StepResults:
         beyond = self.plan.tiles[axis] * step
         # a copy has room for whole tiles
         if beyond == places or self.plan.is_result_turned:
-            self._inside(results, at, target, axis + 1)
+            self._inside(results, at, line, target, axis + 1)
             return
-        here = add(multiply(at[axis], step), self.starts["o0"] if axis == 0 else 0)
-        for n in range(step):
+        here = add(add(multiply(at[axis], step), line[axis]), self.starts["o0"] if axis == 0 else 0)
+        for n in sorted({place[axis] for place in results}):
             part = {place: value for place, value in results.items() if place[axis] == n}
-            is_sure = beyond - step + n < places  # inside in the last tile too
+            # inside in the last tile too
+            is_sure = isinstance(line[axis], int) and beyond - step + line[axis] + n < places
             inside = is_sure or nest.is_below(add(here, n), places)
-            nest.when(inside, functools.partial(self._inside, part, at, target, axis + 1))
+            nest.when(inside, functools.partial(self._inside, part, at, line, target, axis + 1))
 
     @property
     def _rows(self) -> Index:
