@@ -6,7 +6,7 @@ wait_for(
     {
         "hlo-fft-convolutions": "stablehlo.convolution",
         "hlo-fold": "stablehlo.constant stablehlo.iota",
-        "hlo-fold-transposes": "stablehlo.dot_general",
+        "hlo-fold-transposes": "stablehlo.transpose",
         "hlo-hoist-invariants": "stablehlo.while",
         "hlo-hoist-products": "stablehlo.while",
         "hlo-pack-invariants": "stablehlo.while",

@@ -26,7 +26,7 @@ class HloFoldTransposes(Pass):
     """Let dot_general read what a transpose would have moved, and make it moved; transposes without use go with cse."""
 
     name: ClassVar[str] = "hlo-fold-transposes"
-    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.dot_general",)
+    only_with: ClassVar[tuple[str, ...]] = ("stablehlo.transpose",)
 
     def run(self, op: ir.Operation) -> Made:
         changed = False

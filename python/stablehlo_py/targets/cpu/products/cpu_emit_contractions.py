@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from stablehlo_py.core.collect import operations_where
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.later import Later
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu.emit import nest
@@ -31,7 +32,6 @@ from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products import packing, skinny
 from stablehlo_py.targets.cpu.products.contractions import CONTRACTION
-from stablehlo_py.targets.cpu.products.epilogue import Epilogue, epilogue_of
 from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
@@ -39,6 +39,12 @@ from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, PHASES, SETUP, give_range
 from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
+
+if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.products import epilogue as _epilogue
+    from stablehlo_py.targets.cpu.products.epilogue import Epilogue
+else:  # of some products
+    _epilogue = Later("stablehlo_py.targets.cpu.products.epilogue")
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
 A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
@@ -83,7 +89,9 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
     """Replace one contraction, and the fill with zeros before it; alone in its kernel, it can be cut into parts."""
     a, b, c = generic.operands
     labels = [ir.StringAttr(x).value for x in generic.attributes[CONTRACTION]]
-    fill, epilogue = _zero_fill_of(c, generic), epilogue_of(generic)
+    fill = _zero_fill_of(c, generic)
+    is_read = any(use.owner.operation not in (generic, fill) for use in c.uses)
+    epilogue = _epilogue.epilogue_of(generic) if is_read else None
     # where what follows the product stands, all that it reads is there already
     place = generic if epilogue is None else epilogue.place
     product = Product(a, b, c, labels, cpu, accumulate=fill is None, epilogue=epilogue, function=function)

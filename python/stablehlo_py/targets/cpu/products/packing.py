@@ -12,7 +12,6 @@ from stablehlo_py.mlir import arith, func, ir
 from stablehlo_py.ops import llvm_ops
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.emit.register_transpose import transposed
 from stablehlo_py.targets.cpu.emit.streaming import Address, as_offset, strides_of
 from stablehlo_py.targets.cpu.products import product_forms
 
@@ -138,6 +137,8 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
 
 def _squares(of: Product, base: Index, j: Index) -> Notes:
     """A panel of rhs as (n, k): square blocks, transposed in registers."""
+    from stablehlo_py.targets.cpu.emit.register_transpose import transposed  # most products have rhs as (k, n)
+
     between_rows = strides_of(of.b)[0][of.b_labels.index("n")]
 
     def column(w: Index, noted: Notes, number: int) -> Notes:

@@ -10,7 +10,6 @@ too if there are edges, for less code.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -241,6 +240,8 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) ->
         types = [v.type for v in arguments]
         function = func.func(name, ir.FunctionType.get(types, []), private=True)
         function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+    import copy  # most products have no epilogue
+
     inside = copy.copy(of)
     block = function.regions[0].blocks.append(*types)
     new = iter(block.arguments)
