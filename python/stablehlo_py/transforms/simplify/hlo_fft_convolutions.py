@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from stablehlo_py.core.collect import operations_named
-from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.core.types import TensorType, element_type, tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Convolution
@@ -40,15 +40,17 @@ class HloFftConvolutions(Pass):
     name: ClassVar[str] = "hlo-fft-convolutions"
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.convolution",)
 
-    def run(self, op: ir.Operation) -> None:
-        found = operations_named(op, "stablehlo.convolution")
-        for operation in found:
+    def run(self, op: ir.Operation) -> Made:
+        changed = False
+        for operation in operations_named(op, "stablehlo.convolution"):
             plan = plan_of(Convolution(operation))
             if plan is not None:
                 with ir.InsertionPoint(operation), operation.location:
                     result = _checked(Convolution(operation), plan.spectral_product())
                 operation.results[0].replace_all_uses_with(result)
                 operation.erase()
+                changed = True
+        return None if changed else False
 
 
 @record
@@ -94,6 +96,8 @@ def plan_of(op: Convolution) -> _Plan | None:
         return None
     if op.wants_precision or op.batch_group_count != 1 or types[1].shape[dims.kernel_input_feature] != 1:
         return None
+    if math.prod(types[1].shape[d] for d in dims.kernel_spatial) < FEWEST_TAPS:
+        return None
     windows = []
     for n in range(rank):
         image = (types[0].shape[dims.input_spatial[n]] - 1) * op.lhs_dilation[n] + 1
@@ -101,7 +105,7 @@ def plan_of(op: Convolution) -> _Plan | None:
         places = types[2].shape[dims.output_spatial[n]]
         windows.append(Window.of(image, taps, places, op.window_strides[n], op.padding[n][0]))
     plan = _Plan(op, tuple(windows))
-    return plan if math.prod(types[1].shape[d] for d in dims.kernel_spatial) >= FEWEST_TAPS and plan.pays else None
+    return plan if plan.pays else None
 
 
 def _checked(op: Convolution, fast: ir.Value) -> ir.Value:
