@@ -91,10 +91,8 @@ def _to_type(op: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
 
 @_builds("arith", "cmpi cmpf")
 def _comparison(op: str, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    ty: ir.Type = ir.IntegerType.get_signless(1)
-    if isinstance(lhs.type, ir.VectorType):
-        ty = ir.VectorType.get(lhs.type.shape, ty)
-    return _make(op, [ty], [lhs, rhs], predicate=_i64(predicate)).results[0]
+    attributes = {"predicate": _i64(predicate)}
+    return ir.Operation.create(op, operands=(lhs, rhs), attributes=attributes, infer_type=True).result
 
 
 @_builds("arith", "constant")
