@@ -92,3 +92,23 @@ def test_one_function_imports_no_other(op, types, wanted, unwanted):
     last = {name.rpartition(".")[2] for name in ours(set(done.stdout.split()))}
     assert wanted in last
     assert not last & set(unwanted)
+
+
+CONSTANTS = """func.func @main(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %c = stablehlo.constant dense<2.0> : tensor<f32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %b = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<4x8xf32>
+  %y = stablehlo.multiply %x, %b : tensor<4x8xf32>
+  %s = stablehlo.reduce(%y init: %z) applies stablehlo.add across dimensions = [1]
+    : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}"""
+
+
+def test_constants_that_meet_in_no_op_import_no_rules():
+    code = "import sys, stablehlo_py; stablehlo_py.compile(sys.argv[1], cache=False); print(*sys.modules)"
+    command = [sys.executable, "-c", code, CONSTANTS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    modules = ours(set(done.stdout.split()))
+    assert "stablehlo_py.transforms.simplify.hlo_fold" in modules
+    assert not {name for name in modules if name.startswith("stablehlo_py.ops.evaluate")}

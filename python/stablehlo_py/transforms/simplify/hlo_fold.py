@@ -14,7 +14,7 @@ import numpy as np
 
 from stablehlo_py.core.collect import uses
 from stablehlo_py.core.passes import Pass
-from stablehlo_py.core.registry import evaluate
+from stablehlo_py.core.registry import Rule, evaluate
 from stablehlo_py.core.types import TensorType, tensor_type
 from stablehlo_py.dialects import make
 from stablehlo_py.dialects.stablehlo import Constant, view
@@ -34,6 +34,7 @@ _MOVES = frozenset(
 _JOINS = frozenset(f"stablehlo.{name}" for name in ("concatenate", "pad", "dynamic_update_slice"))
 _OTHERS = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "get_dimension_size"))
 _WITH_BODY = frozenset(f"stablehlo.{name}" for name in ("reduce", "reduce_window", "sort", "scatter", "map"))
+_BY_NAME = _MOVES | _JOINS | _OTHERS | _WITH_BODY
 _NOT_POINTWISE_IN_SHAPE = frozenset({"stablehlo.bitcast_convert"})
 _NEVER = frozenset({"stablehlo.constant", "stablehlo.rng", "stablehlo.custom_call"})
 
@@ -45,11 +46,7 @@ class HloFold(Pass):
     only_with: ClassVar[tuple[str, ...]] = ("stablehlo.constant", "stablehlo.iota")
 
     def run(self, op: ir.Operation) -> bool:
-        import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules
-        from stablehlo_py.ops.evaluate.pointwise import POINTWISE
-
-        pointwise = POINTWISE - _NEVER
-        folder = _Folder(pointwise, pointwise | _MOVES | _JOINS | _OTHERS | _WITH_BODY)
+        folder = _Folder()
         folder.region_of(op)
         return folder.changed
 
@@ -68,8 +65,6 @@ class _Known:
 class _Folder:
     """One walk over the program in its order; ops that lose their last reader are erased at the end."""
 
-    pointwise: frozenset[str] | set[str]
-    foldable: frozenset[str] | set[str]
     known: dict[ir.Value, _Known] = field(default_factory=dict)
     changed: bool = False
 
@@ -88,23 +83,29 @@ class _Folder:
                 read.append(op)
             elif name == "stablehlo.iota":
                 self.learn_iota(op)
-            elif name in self.foldable:
-                operands = list(op.operands)
-                known = bool(operands) and all(v in self.known for v in operands)
-                made = self.fold(op, [self.known[v] for v in operands]) if known else None
+            else:
+                made = self.fold(op, operands) if (operands := self.known_operands(op)) else None
                 if made is not None:
                     read.extend(made)
                     self.changed = True
-                    continue
-                if name in _WITH_BODY:
+                elif len(op.regions):
                     self.region_of(op)
-            elif len(op.regions):
-                self.region_of(op)
         for op in reversed(read):
             if not any(True for _ in op.results[0].uses):
                 self.known.pop(op.results[0], None)
                 op.erase()
                 self.changed = True
+
+    def known_operands(self, op: ir.Operation) -> list[_Known]:
+        """What is known of the operands; nothing unless that is all of them, of an op that may be computed."""
+        found: list[_Known] = []
+        for operand in op.operands:
+            known = self.known.get(operand)
+            if known is None:
+                return []
+            found.append(known)
+        may_be = bool(found) and len(op.results) > 0 and (op.name in _BY_NAME or _is_pointwise(op.name))
+        return found if may_be else []
 
     def learn(self, op: ir.Operation) -> None:
         constant = view(op)
@@ -121,7 +122,7 @@ class _Folder:
     def learn_iota(self, op: ir.Operation) -> None:
         ty = view(op).type
         if ty.is_static and 0 < ty.size <= IOTA:
-            self.known[op.results[0]] = _Known(ty, evaluate.find(op.name)(view(op)), False, 0)  # type: ignore[misc]
+            self.known[op.results[0]] = _Known(ty, _rule(op.name)(view(op)), False, 0)
 
     def fold(self, op: ir.Operation, operands: list[_Known]) -> list[ir.Operation] | None:
         """Replace an op by constants; what was made, or None where it stays."""
@@ -150,7 +151,8 @@ class _Folder:
         """The one element that the result repeats, where that follows from the operands being splats."""
         if len(types) != 1:
             return None
-        if op.name in self.pointwise and op.name not in _NOT_POINTWISE_IN_SHAPE and all(k.splat for k in operands):
+        is_pointwise = op.name not in _BY_NAME and op.name not in _NOT_POINTWISE_IN_SHAPE
+        if is_pointwise and all(k.splat for k in operands):
             return self.evaluated(op, [k.data for k in operands])[0].reshape(-1)[:1].reshape(())
         if op.name in _MOVES and operands[0].splat:
             return operands[0].data
@@ -174,11 +176,24 @@ class _Folder:
         return list(self.evaluated(op, arrays))
 
     def evaluated(self, op: ir.Operation, arrays: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        rule = evaluate.find(op.name)
-        assert rule is not None
         with np.errstate(all="ignore"):
-            made = rule(view(op), *arrays)
+            made = _rule(op.name)(view(op), *arrays)
         return tuple(np.asarray(x) for x in (made if isinstance(made, tuple) else (made,)))
+
+
+def _is_pointwise(name: str) -> bool:
+    from stablehlo_py.ops.evaluate.pointwise import POINTWISE  # see _rule
+
+    return name in POINTWISE and name not in _NEVER
+
+
+def _rule(name: str) -> Rule:
+    """How the interpreter computes an op; its rules, ten modules, are imported where constants meet in an op."""
+    import stablehlo_py.ops.evaluate  # noqa: F401 - registers the rules
+
+    rule = evaluate.find(name)
+    assert rule is not None
+    return rule
 
 
 def _own(op: ir.Operation, operands: list[_Known]) -> list[tuple[ir.Value, _Known]]:
