@@ -47,6 +47,7 @@ CASES = {
     "a line": ((2, 201, 64), (3, 64, 64), {}),
     "a volume": ((1, 11, 10, 12, 32), (3, 3, 3, 32, 32), {}),
     "images of few places": ((32, 4, 4, 64), (3, 3, 64, 64), {}),
+    "a kernel that threads share": ((1, 10, 14, 192), (3, 3, 192, 250), {}),
 }
 
 
@@ -270,6 +271,24 @@ def test_the_largest_integers_that_filters_make(element: str, rank: int, machine
     has_more = element == "int8" and machine in ("znver4", "sapphirerapids")  # four products at once, of bytes alone
     assert emitted.call_count == (0 if has_more else 1)
     np.testing.assert_array_equal(found, in_f64(function, x, w).astype(np.int64))
+
+
+@pytest.mark.usefixtures("whatever_it_takes", "cpu")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("element", ["float32", "uint8"])
+def test_kernels_that_threads_share(element: str, threads: int, emitted: mock.Mock) -> None:
+    """Large ones are transformed in a launch of their own, where every part of it makes some panels."""
+    image, kernel = (3, 14, 12, 192), (3, 3, 192, 250)
+    x, w = numbers(image, element), numbers(kernel, element, seed=1)
+    wide = jnp.int32 if element == "uint8" else None
+    function = convolution(image)
+    text = jax.jit(functools.partial(function, preferred_element_type=wide)).lower(x, w).as_text()
+    executable = compiled(text, threads=threads)
+    assert emitted.call_args.args[0].shares_kernel
+    for _ in range(2):
+        (found,) = executable(x, w)
+        error = np.abs(found.astype(np.float64) - in_f64(function, x, w))
+        assert (error <= BOUND.get(element, 0) * norms(function, x, w)).all()
 
 
 @pytest.mark.usefixtures("whatever_it_takes")

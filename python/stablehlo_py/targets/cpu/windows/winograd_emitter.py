@@ -1,6 +1,7 @@
 """The loops of a convolution by Winograd's filters.
 
-    transform the kernel into matrices (input features x output features of a panel), one for each product of a tile
+    for each panel of output features, in a launch before the others if the kernel is large:
+      transform the kernel into matrices (input features x output features), one for each product of a tile
     for each step (some rows of tiles of some images):                                    parallel
       transform the part of the image that it reads into matrices (tiles x input features)
       for each panel, for each block of tiles:
@@ -38,18 +39,22 @@ from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
 from stablehlo_py.targets.cpu.windows.winograd_passes import Passes, passes_of, strides_of
 from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
-from stablehlo_py.transforms.kernels.kernel_parallel import give_range
+from stablehlo_py.transforms.kernels.kernel_parallel import PHASES, give_range
+from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 
 Index = int | ir.Value
 
 
 def emit(plan: Winograd, form: Form, buffers: tuple[ir.Value, ir.Value, ir.Value], function: ir.Operation) -> None:
     """The whole kernel: image, kernel and result are `buffers`."""
-    steps = plan.split.steps
+    first = plan.panels if plan.shares_kernel else 0
+    steps = first + plan.split.steps
     begin, end = (arith.constant(ir.IndexType.get(), n) for n in (0, steps))
     _Emitter(plan, form, buffers).emit(begin, end)
     if steps > 1:
         give_range(function, begin, end, steps, int(2 * plan.cycles), plan.grain)
+    if first:
+        function.attributes[PHASES] = ir.DenseI64ArrayAttr.get([0, first, first, steps])
 
 
 class _Emitter:
@@ -68,6 +73,8 @@ class _Emitter:
         self.of_panel = plan.matrices * self.of_kernel
         self.of_tile = plan.plane(plan.matrices * plan.depth, form.bytes)
         self.kernel = nest.scratch([plan.panels * self.of_panel], form.packed)
+        if plan.shares_kernel:
+            self.kernel.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
         self.image = nest.scratch([plan.tiles_of_step * self.of_tile], form.packed)
         self.sums = nest.scratch([plan.block * plan.matrices * plan.width], form.sums)
         self.parts = ImageParts(plan, self.x, form.group)
@@ -86,9 +93,23 @@ class _Emitter:
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         self.w, self.of = self._kernel_by_features()
         self.results = StepResults(self.plan, self.of, self.form, (self.x, self.w, self.out))
-        self._kernel()
+        panels = self.plan.panels
+        if not self.plan.shares_kernel:
+            nest.once_or_loop(panels, 1, self._panel_of_kernel)
         self.parts.begin()
-        nest.loop(begin, end, 1, self._step)
+
+        def step(number: ir.Value) -> None:
+            if not self.plan.shares_kernel:
+                self._step(number)
+                return
+            is_first = nest.is_below(number, panels)
+            nest.when(
+                is_first,
+                lambda: self._panel_of_kernel(number),
+                lambda: self._step(nest.index(nest.subtract(number, panels))),
+            )
+
+        nest.loop(begin, end, 1, step)
 
     def _step(self, number: ir.Value) -> None:
         split = self.plan.split
@@ -128,13 +149,13 @@ class _Emitter:
         loops = {**of.loops, "f": replace(of.loops["f"], w=1), "i": replace(of.loops["i"], w=moved(of.loops["i"].w))}
         return copy, replace(of, loops=loops, axes=axes, first_tap=sum(-(a.taps - 1) * min(a.w, 0) for a in axes))
 
-    def _kernel(self) -> None:
+    def _panel_of_kernel(self, panel: Index) -> None:
         plan, group, i = self.plan, self.form.group, self.of.loops["i"]
         stored = replace(self.weights, element=ir.MemRefType(self.w.type).element_type)
         apart = [i.w // group, *(axis.w for axis in self.of.axes)]
         strides = strides_of(plan.reads, self.of_kernel)
 
-        def some(panel: Index, c: Index, f: Index) -> None:
+        def some(c: Index, f: Index) -> None:
             place = add(multiply(c, i.w), add(self._feature(panel), f))
             source = Address.of(self.w, [add(self.of.first_tap, place)])
             at = add(multiply(panel, self.of_panel), add(multiply(c, plan.width), f))
@@ -148,13 +169,10 @@ class _Emitter:
 
             self.kernel_passes.emit((source, apart), lambda at: self._weights(at.load(stored.type)), finish)
 
-        def panel(number: Index) -> None:
-            def row(c: Index) -> None:
-                nest.once_or_loop(plan.width, stored.lanes, lambda f: some(number, c, f))
+        def row(c: Index) -> None:
+            nest.once_or_loop(plan.width, stored.lanes, lambda f: some(c, f))
 
-            nest.loop(0, plan.depth, 1, row)
-
-        nest.once_or_loop(plan.panels, 1, panel)
+        nest.loop(0, plan.depth, 1, row)
 
     def _weights(self, loaded: ir.Value) -> ir.Value:
         return widened(self.form, loaded) if self.form.group == 1 else sixteen_bits(self.form, loaded)

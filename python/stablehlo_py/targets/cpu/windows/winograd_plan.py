@@ -19,6 +19,9 @@ GAIN = 1.15  # times less than plain sums take, for twice the code
 IMAGE, KERNEL, RESULT = 40, 60, 30
 TILE = 20  # cycles of a tile of sums beside its products
 APART = 0.05  # of the time of steps done together that transforming the weights for them may take
+SHARED_BYTES = (
+    2 << 20
+)  # of a kernel that threads share; a smaller one stays in the cache of the core that transforms it
 KEPT = 1 / 8  # of the second-level cache, for sums
 COPIED = 2  # of an element that is moved by itself
 TURNED = 8  # of a vector that is turned with its neighbours
@@ -31,8 +34,8 @@ class Winograd:
     """What one step does: `images` of the batch, `rows` tiles along the first axis, all along the others.
 
     filters: of each axis; tiles: of each axis, how many there are in all steps; tall, vectors: rows and vectors of sums in
-    registers; block: tiles whose sums of one panel are kept together; grain: steps that are best done together; cycles: of
-    one core, for everything.
+    registers; block: tiles whose sums of one panel are kept together; grain: steps that are best done together;
+    shares_kernel: threads share the kernel, which is transformed before all steps; cycles: of one core, for everything.
     """
 
     geometry: Geometry
@@ -45,6 +48,7 @@ class Winograd:
     lanes: int
     block: int
     grain: int = 1
+    shares_kernel: bool = False
     cycles: float = 0.0
 
     @property
@@ -244,7 +248,10 @@ def _costed(plan: Winograd, form: Form, cpu: Cpu) -> Winograd:
         weights += 3 * kernel / FAR
     # steps that are done together transform the weights for themselves
     grain = min(split.steps, math.ceil(weights / (APART * step)))
-    return replace(plan, grain=grain, cycles=split.steps * (split.imbalance * step + weights / grain))
+    cycles = split.steps * (split.imbalance * step + weights / grain)
+    if kernel >= SHARED_BYTES and split.steps > 1 and plan.geometry.loops["f"].w == 1:
+        return replace(plan, shares_kernel=True, cycles=cycles)
+    return replace(plan, grain=grain, cycles=cycles)
 
 
 def _turning(plan: Winograd) -> float:
