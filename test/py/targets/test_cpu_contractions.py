@@ -273,3 +273,24 @@ def test_infinities_and_nan_reach_their_row_alone() -> None:
     assert np.isnan(got[7]).all()
     rest = [i for i in range(20) if i not in (3, 7)]
     assert np.isfinite(got[rest]).all()
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "i32", "bf16", "i8"])
+@pytest.mark.parametrize(
+    ("batch", "m", "n", "k"),
+    [(1, 13, 17, 1), (1, 14, 33, 5), (1, 128, 130, 7), (1, 31, 400, 23), (3, 20, 50, 40), (1, 64, 99, 2049)],
+)
+def test_panels_packed_beside_tiles(batch: int, m: int, n: int, k: int, element: str) -> None:
+    """Few rows on 16 registers: fewer steps than tiles, more, several blocks; the same bits however panels are dealt out."""
+    a, b = operands(element, (batch, m, k), (batch, k, n))
+    out = {"bf16": "f32", "i8": "i32"}.get(element, element)
+    dims = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+    text = program(a.shape, b.shape, dims, (batch, m, n), element, out)
+    wide = np.int64 if a.dtype.kind in "iu" else np.float64
+    results = []
+    for threads in (1, 2, 3):
+        codegen = CodegenOptions(cpu="x86-64-v3")
+        options = stablehlo_py.Options(threads=threads, codegen=codegen)
+        results.append(stablehlo_py.compile(text, cache=False, options=options)(a, b)[0])
+    check(results[0], a.astype(wide) @ b.astype(wide), out)
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()

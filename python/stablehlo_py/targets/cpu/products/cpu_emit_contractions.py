@@ -11,7 +11,8 @@ once, and from its sum alone, the last panel goes as far back as makes it whole,
 compute has the same bits, and no edge needs code of its own. A kernel of nothing but a product does
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
 all of the other once. With many of both, the panels are packed by a launch of their own, and shared by all who then do tiles
-of rows. With few rows a panel is used right after it is packed, while it is in the first-level cache. What is summed for
+of rows. With few rows a panel is used right after it is packed, while it is in the first-level cache; where registers are
+few, it is packed row by row beside the tiles of the panel before, so that nothing waits for memory. What is summed for
 one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed up from zero,
 added in ascending order.
 """
@@ -148,6 +149,7 @@ class Product:
     first: bool | ir.Value
     last: bool | ir.Value
     shares_panels: bool = False  # the kernel runs in phases; see `round`
+    ahead: tuple[Index, Index]  # the slot and the first column of the panel that is packed ahead
 
     def __init__(
         self,
@@ -198,11 +200,22 @@ class Product:
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
         self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
         self.block_tiles = self.tiles if self.just_in_time else max(1, A_BYTES // (block_bytes * self.mr))
+        self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
         room = NEAR_BYTES if self.just_in_time else B_BYTES
         self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
+        # each panel is packed row by row while the tiles of the one before are summed up
+        self.packs_ahead = (
+            self.just_in_time
+            and self.steps_are_short
+            and self.group == 1
+            and not (self.is_packed or self.by_rows or form.is_small_float or form.offsets)
+            and self.b_labels[-1] == "n"
+            and self.tiles > 1
+        )
+        if self.packs_ahead:
+            self.chunk_panels = 1
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
         self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
-        self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
 
     @property
     def steps_of_one(self) -> int:
@@ -305,7 +318,8 @@ class Product:
         if self.is_packed:
             self.packed_b = nest.flat(self.b)
         else:
-            self.packed_b = nest.scratch([self.chunk_panels * self.packed_steps * self.nr], form.packed)
+            slots = 2 if self.packs_ahead else self.chunk_panels
+            self.packed_b = nest.scratch([slots * self.packed_steps * self.nr], form.packed)
             if self.shares_panels:
                 self.packed_b.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
         per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
@@ -372,12 +386,27 @@ class Product:
             nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0])))
             return
 
+        if self.packs_ahead:
+            packing.pack_rhs(self, self.slot_ahead(panels[0]), self.first_column(panels[0]))
+
+            def one(s: ir.Value) -> None:
+                following = nest.minimum(add(s, 1), nest.subtract(panels[1], 1))
+                self.ahead = self.slot_ahead(add(s, 1)), self.first_column(following)
+                tiles_of(s, self.slot_ahead(s))
+
+            nest.loop(*panels, 1, one)
+            return
+
         def some(s0: Index) -> None:
             s1 = nest.minimum(add(s0, self.chunk_panels), panels[1])
             packing.pack_panels(self, s0, s1)
             nest.loop(s0, s1, 1, lambda s: tiles_of(s, nest.subtract(s, s0)))
 
         nest.once_or_loop(panels[1], self.chunk_panels, some, start=panels[0])
+
+    def slot_ahead(self, s: Index) -> Index:
+        """Where panels that are packed ahead stand: in two places by turns."""
+        return s % 2 if isinstance(s, int) else arith.remui(s, nest.index(2))
 
     def first_row(self, t: Index) -> Index:
         """Where a tile begins."""

@@ -12,11 +12,14 @@ from stablehlo_py.mlir import arith, func, ir
 from stablehlo_py.ops import llvm_ops
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.emit.streaming import Address, as_offset, strides_of
+from stablehlo_py.targets.cpu.emit.streaming import LINE, Address, as_offset, strides_of
 from stablehlo_py.targets.cpu.products import product_forms
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+
+ROWS_AHEAD = 8  # of a panel that are asked for before they are packed: some 800 cycles, longer than memory takes
 
 Index = int | ir.Value
 Notes = list[ir.Value]
@@ -31,6 +34,32 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
             of.sums.store(total, of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)])
     elif of.form.is_small_float:
         nest.store(product_forms.exponent(noted[0]), of.noted_b, [multiply(slot, of.nr)])
+
+
+def pack_row_ahead(of: Product, t: Index, k: Index) -> None:
+    """A row of the next panel: beside the steps from k of tile t, where k is a multiple of the number of tiles.
+
+    All tiles together come by as many times as there are rows, or more: then they pack the last row again.
+    """
+    slot, column = of.ahead
+    each = nest.ceil_divided(of.steps, of.tiles)
+    row = nest.minimum(
+        add(multiply(t, each), arith.divui(nest.index(k), nest.index(of.tiles))), nest.subtract(of.steps, 1)
+    )
+    source = Address.of(of.b, of.at(of.b_labels, k=add(row, of.at_k), n=column))
+    target = Address.of(of.packed_b, [multiply(add(multiply(slot, of.packed_steps), row), of.nr)])
+    stored = Vectors(of.source, of.lanes)
+    for w in range(0, of.nr, of.lanes):
+        count = lanes_left(of, of.n, add(column, w)) if of.cuts_columns else 0
+        target.moved(w).store(product_forms.rows_to_lanes(of.form, [_loaded(of, source.moved(w), stored, count)]))
+    later = nest.index(add(row, ROWS_AHEAD))
+    is_past = arith.cmpi(arith.CmpIPredicate.sge, later, nest.index(of.steps))
+    k_later = arith.select(is_past, nest.index(nest.subtract(later, of.steps)), later)
+    n_later = arith.select(is_past, nest.index(add(column, of.nr)), nest.index(column))
+    # The last elements: where rows do not begin with a line, the panel before has asked for that of the first ones.
+    line = LINE // element_bytes(of.source)
+    for n in range(min(line, of.nr) - 1, of.nr, line):
+        nest.prefetch(of.b, of.at(of.b_labels, k=add(k_later, of.at_k), n=add(n_later, n)))
 
 
 def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) -> None:

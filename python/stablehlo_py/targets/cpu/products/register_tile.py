@@ -19,7 +19,7 @@ from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address, strides_of
 from stablehlo_py.targets.cpu.products import product_forms
-from stablehlo_py.targets.cpu.products.packing import Index, lanes_left
+from stablehlo_py.targets.cpu.products.packing import Index, lanes_left, pack_row_ahead
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 from stablehlo_py.transforms.simplify.panels import PANEL
 
@@ -117,7 +117,10 @@ def _added_up(of: Product, walk: Walk, t: Index, j: Index, sums: list[ir.Value])
         return [*(nest.index(add(place, by)) for place, by in zip(places, moves, strict=True)), *totals]
 
     def stretch(k: ir.Value, *carried: ir.Value) -> list[ir.Value]:
-        _ask_for_next(of, t, k, j)
+        if of.packs_ahead:
+            pack_row_ahead(of, t, k)
+        else:
+            _ask_for_next(of, t, k, j)
         return nest.loop(k, nest.minimum(add(k, of.tiles), of.steps), 1, step, carried)
 
     if of.steps_are_short and _packs_next(of):
