@@ -16,6 +16,7 @@ from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import RANGE, set_inputs
 from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED
 
+BUFFERS_FIRST = "kernel.buffers_first"  # marks a kernel that allocates before its loops, and copies nothing
 STACK_BYTES = 1024  # an allocation up to this size may live on the stack
 MAKES = {"memref.alloc": ("memref.alloca",), "memref.dealloc": (), "memref.copy": ("linalg.copy", "linalg.yield")}
 STACK_TOTAL = 4096  # what one kernel may take in all
@@ -31,7 +32,7 @@ class KernelScratch(Pass):
         made: tuple[str, ...] | None = None
         for function in op.regions[0].blocks[0].operations:
             if KERNEL in function.operation.attributes:
-                found = operations_named(function.operation, "memref.alloc", "memref.dealloc", "memref.copy")
+                found = _allocations_and_copies(function.operation)
                 by_name = {name: [op for op in found if op.name == name] for name in {op.name for op in found}}
                 for dealloc in by_name.get("memref.dealloc", ()):
                     dealloc.erase()
@@ -40,6 +41,13 @@ class KernelScratch(Pass):
                 if found:
                     made = (*(made or ()), *(name for gone in by_name for name in MAKES[gone]))
         return False if made is None else made
+
+
+def _allocations_and_copies(function: ir.Operation) -> list[ir.Operation]:
+    """In a kernel that says so they stand in front: to look at each op in its loops would take as long as to write two."""
+    if BUFFERS_FIRST not in function.attributes:
+        return operations_named(function, *MAKES)
+    return [op for view in function.regions[0].blocks[0].operations if (op := view.operation).name in MAKES]
 
 
 def place_allocations(function: ir.Operation, allocations: list[ir.Operation]) -> None:

@@ -194,8 +194,10 @@ def equal(a: int | ir.Value, b: int | ir.Value) -> ir.Value | bool:
 
 
 def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
-    """A buffer of the kernel's own; the pass kernel-scratch finds it a place."""
-    return memref.alloc(ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown()), [], [], alignment=64)
+    """A buffer of the kernel's own, made where index constants are; the pass kernel-scratch finds it a place."""
+    ty = ir.MemRefType.get(list(shape), element, loc=ir.Location.unknown())
+    with _shared.place or ir.InsertionPoint.current:
+        return memref.alloc(ty, [], [], alignment=64)
 
 
 def flatten_arguments(function: ir.Operation) -> None:

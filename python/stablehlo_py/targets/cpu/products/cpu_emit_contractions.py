@@ -38,6 +38,7 @@ from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, f
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, PHASES, SETUP, give_range
+from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
@@ -116,6 +117,8 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
                 give_range(function, begin, end, product.extent, product.work, product.grain)
             if product.shares_panels:
                 function.attributes[PHASES] = ir.DenseI64ArrayAttr.get([*itertools.chain(*product.phases)])
+    if alone:
+        function.attributes[BUFFERS_FIRST] = ir.UnitAttr.get()
     if epilogue is not None:
         epilogue.remove()
     for op in (generic, fill):

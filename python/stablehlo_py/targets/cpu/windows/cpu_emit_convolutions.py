@@ -19,6 +19,7 @@ from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, F
 from stablehlo_py.targets.cpu.windows import winograd_plan
 from stablehlo_py.targets.cpu.windows.convolution_plan import CONVERTED, plan_of
 from stablehlo_py.targets.cpu.windows.convolutions import CONVOLUTION, Geometry
+from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.windows import convolution_emitter as _emitter
@@ -75,7 +76,7 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
         elif plan is not None:
             _emitter.emit(geometry, form, plan, (x, w, out), padded=padded, cpu=cpu)
         func.return_([])
-    for mark in (nest.VECTOR_CODE, nest.TILED_CODE):
+    for mark in (nest.VECTOR_CODE, nest.TILED_CODE, BUFFERS_FIRST):
         function.attributes[mark] = ir.UnitAttr.get()
 
 
