@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 from collections.abc import Iterator
@@ -37,5 +38,6 @@ def cpu(request: pytest.FixtureRequest) -> Iterator[str]:
 
 # AS_CPU=znver4: every test as it would be on that machine.
 if "AS_CPU" in os.environ:
-    WIDER = as_cpu(os.environ["AS_CPU"])  # kept: what is forgotten ends
-    WIDER.__enter__()
+    UNTIL_DONE = contextlib.ExitStack()
+    UNTIL_DONE.enter_context(as_cpu(os.environ["AS_CPU"]))
+    atexit.register(UNTIL_DONE.close)

@@ -123,6 +123,7 @@ def _plain(name: str) -> str:
     return name.replace("llvm.x86.", "emulated.")
 
 
+STOOD_IN = ", stood in for"
 HERE = cpus.host()  # this machine, whatever it is taken for
 
 
@@ -137,7 +138,7 @@ def as_cpu(name: str) -> Iterator[None]:
         if not any(f"-{feature}" in HERE[1].split(",") for feature in cpus.known(name)):
             until_done.enter_context(cpus.taken_for(name, features))
         else:
-            until_done.enter_context(cpus.taken_for(f"{name}, stood in for", features))
+            until_done.enter_context(cpus.taken_for(name + STOOD_IN, features))
             until_done.enter_context(codegen.standing_in(_here))
         yield
 
@@ -155,7 +156,9 @@ def _features(name: str) -> str:
 
 
 def _here(text: str, options: CodegenOptions) -> tuple[str, CodegenOptions]:
-    """What LLVM makes code of for this machine."""
+    """What LLVM makes code of for this machine; what is asked for a CPU by its own name stays as it is."""
+    if not options.cpu.endswith(STOOD_IN):
+        return text, options
     return _for_this_machine(text), CodegenOptions(*HERE, options.speed)
 
 

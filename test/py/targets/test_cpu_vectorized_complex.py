@@ -98,7 +98,7 @@ def test_columns(n: int, rows: int, ty: str) -> None:
     check(COLUMNS.format(n=n, rows=rows, ty=ty), array, vectors=n >= lanes())
 
 
-@pytest.mark.parametrize("n", (4096, 5000))
+@pytest.mark.parametrize("n", (4096, 5008))
 def test_results_that_go_past_the_caches(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "CACHE_BYTES", 1 << 12)
     monkeypatch.setattr(streaming, "LEAST_STREAM", 1 << 10)
