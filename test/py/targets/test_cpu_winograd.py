@@ -105,6 +105,20 @@ def test_floats(name: str, element: str, emitted: mock.Mock) -> None:
     assert (error <= BOUND[element] * norms(exact, x, w)).all()
 
 
+@pytest.mark.usefixtures("whatever_it_takes", "cpu")
+@pytest.mark.parametrize("features", [16, 192])
+def test_numbers_of_one_sign(features: int, emitted: mock.Mock) -> None:
+    """Partial sums only grow: the error is that of a long sum, and no more than that of the longer plain one."""
+    x, w = (np.abs(numbers(shape, np.float32)) for shape in ((2, 18, 18, features), (3, 3, features, 32)))
+    exact = in_f64(convolution(x.shape), x, w)
+    errors = []
+    for precision in (None, "highest"):
+        (found,) = compiled(jax.jit(convolution(x.shape, precision=precision)).lower(x, w).as_text())(x, w)
+        errors.append(np.abs(found / exact - 1).max())
+    assert emitted.call_count == 1
+    assert errors[0] <= errors[1] < features * 9 * 2**-24
+
+
 @pytest.mark.usefixtures("whatever_it_takes")
 @pytest.mark.parametrize("name", [name for name, (image, *_) in CASES.items() if len(image) > 3])
 @pytest.mark.parametrize("orders", [("first", "first"), ("first", "last"), ("last", "first")])
