@@ -21,7 +21,31 @@ from stablehlo_py.targets import cpus
 from stablehlo_py.targets.cpu.code import codegen
 from stablehlo_py.targets.machine_code import CodegenOptions
 
-# What instructions do, by LLVM's names of them, for vectors of LANES sums. Intel's Software Developer's Manual, volume 2.
+SUMS = 16  # in a vector
+
+
+def _products_of_integers(group: int, widen: str, start: str) -> str:
+    """LLVM IR of `start` + the products of `group` neighbours for each sum; widen: how those of the first factor are."""
+    count, bits = SUMS * group, 32 // group
+    lines = [
+        f"%a = bitcast {{first}} %x to <{count} x i{bits}>",
+        f"%b = bitcast {{second}} %y to <{count} x i{bits}>",
+        f"%a.wide = {widen} <{count} x i{bits}> %a to <{count} x i32>",
+        f"%b.wide = sext <{count} x i{bits}> %b to <{count} x i32>",
+        f"%of{count} = mul <{count} x i32> %a.wide, %b.wide",
+    ]
+    while count > SUMS:
+        wide, half = f"<{count} x i32>", count // 2
+        for name, first in (("even", 0), ("odd", 1)):
+            lanes = ", ".join(f"i32 {n}" for n in range(first, count, 2))
+            lines.append(f"%{name}{half} = shufflevector {wide} %of{count}, {wide} poison, <{half} x i32> <{lanes}>")
+        count = half
+        lines.append(f"%of{count} = add <{count} x i32> %even{count}, %odd{count}")
+    lines.append(f"%done = add <{SUMS} x i32> {start}, %of{SUMS}")
+    return "\n" + "".join(f"  {line}\n" for line in lines)
+
+
+# What instructions do, by LLVM's names of them. Intel's Software Developer's Manual, volume 2.
 MEANING = {
     # the second pair of each lane first, each sum rounded once; numbers below the normal ones are not taken for zeros here
     "llvm.x86.avx512bf16.dpbf16ps.512": """
@@ -38,39 +62,9 @@ MEANING = {
   %upper = call <16 x float> @llvm.fma.v16f32(<16 x float> %a1, <16 x float> %b1, <16 x float> %sum)
   %done = call <16 x float> @llvm.fma.v16f32(<16 x float> %a0, <16 x float> %b0, <16 x float> %upper)
 """,
-    "llvm.x86.avx512.vpdpwssd.512": """
-  %a = bitcast {first} %x to <32 x i16>
-  %b = bitcast {second} %y to <32 x i16>
-  %a.wide = sext <32 x i16> %a to <32 x i32>
-  %b.wide = sext <32 x i16> %b to <32 x i32>
-  %products = mul <32 x i32> %a.wide, %b.wide
-  %even = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{even}>
-  %odd = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{odd}>
-  %pairs = add <16 x i32> %even, %odd
-  %done = add <16 x i32> %sum, %pairs
-""",
-    "llvm.x86.avx512.vpdpbusd.512": """
-  %a = bitcast {first} %x to <64 x i8>
-  %b = bitcast {second} %y to <64 x i8>
-  %a.wide = zext <64 x i8> %a to <64 x i32>
-  %b.wide = sext <64 x i8> %b to <64 x i32>
-  %products = mul <64 x i32> %a.wide, %b.wide
-  %even = shufflevector <64 x i32> %products, <64 x i32> poison, <32 x i32> <{even2}>
-  %odd = shufflevector <64 x i32> %products, <64 x i32> poison, <32 x i32> <{odd2}>
-  %pairs = add <32 x i32> %even, %odd
-  %left = shufflevector <32 x i32> %pairs, <32 x i32> poison, <16 x i32> <{even}>
-  %right = shufflevector <32 x i32> %pairs, <32 x i32> poison, <16 x i32> <{odd}>
-  %fours = add <16 x i32> %left, %right
-  %done = add <16 x i32> %sum, %fours
-""",
-    "llvm.x86.avx512.pmaddw.d.512": """
-  %a = sext {first} %x to <32 x i32>
-  %b = sext {second} %y to <32 x i32>
-  %products = mul <32 x i32> %a, %b
-  %even = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{even}>
-  %odd = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{odd}>
-  %done = add <16 x i32> %even, %odd
-""",
+    "llvm.x86.avx512.vpdpwssd.512": _products_of_integers(2, "sext", "%sum"),
+    "llvm.x86.avx512.vpdpbusd.512": _products_of_integers(4, "zext", "%sum"),
+    "llvm.x86.avx512.pmaddw.d.512": _products_of_integers(2, "sext", "zeroinitializer"),
 }
 # What LLVM calls where there is no instruction for it: the nearest bf16, the even one of two, and NaN for NaN.
 ROUNDING = """
@@ -91,11 +85,6 @@ define bfloat @__truncsfbf2(float %x) {
 """
 
 
-def _numbers(start: int, count: int) -> str:
-    return ", ".join(f"i32 {n}" for n in range(start, 2 * count, 2))
-
-
-LANES = {"even": _numbers(0, 16), "odd": _numbers(1, 16), "even2": _numbers(0, 32), "odd2": _numbers(1, 32)}
 DECLARED = re.compile(r"^declare (<[^>]*>) @(llvm\.x86\.avx512[\w.]*)\(([^)]*)\)[^\n]*$", re.MULTILINE)
 
 
@@ -108,7 +97,7 @@ def _for_this_machine(text: str) -> str:
         parameters = f"{first} %x, {second} %y"
         if len(types) == 3:
             parameters = f"{types[0]} %sum, {parameters}"
-        body = MEANING[name].format(first=first, second=second, **LANES)
+        body = MEANING[name].format(first=first, second=second)
         return f"define internal {result} @{_plain(name)}({parameters}) alwaysinline {{{body}  ret {result} %done\n}}"
 
     text = DECLARED.sub(defined, text)

@@ -21,18 +21,19 @@ PRODUCT = """func.func @main(%a: tensor<20x37x{t}>, %b: tensor<37x33x{t}>) -> te
 
 
 @pytest.mark.parametrize(
-    ("element", "dtype", "out", "instruction"),
+    ("cpu", "element", "dtype", "out", "instruction"),
     [
-        ("bf16", ml_dtypes.bfloat16, "f32", "avx512bf16.dpbf16ps.512"),
-        ("i8", np.int8, "i32", "avx512.vpdpbusd.512"),
-        ("ui8", np.uint8, "i32", "avx512.vpdpwssd.512"),
+        ("znver4", "bf16", ml_dtypes.bfloat16, "f32", "avx512bf16.dpbf16ps.512"),
+        ("znver4", "i8", np.int8, "i32", "avx512.vpdpbusd.512"),
+        ("znver4", "ui8", np.uint8, "i32", "avx512.vpdpwssd.512"),
+        ("skylake-avx512", "i8", np.int8, "i32", "avx512.pmaddw.d.512"),
     ],
 )
-def test_instructions(element: str, dtype: type, out: str, instruction: str) -> None:
+def test_instructions(cpu: str, element: str, dtype: type, out: str, instruction: str) -> None:
     low = 0 if element == "ui8" else -128
     a, b = (np.random.default_rng(n).integers(low, 128, (20 if n else 37, 37 if n else 33)) for n in (1, 0))
     before = host()
-    with other_cpu.as_cpu("znver4"):
+    with other_cpu.as_cpu(cpu):
         assert host() != before
         executable = stablehlo_py.compile(PRODUCT.format(t=element, out=out), cache=False)
         assert instruction in executable.as_text("llvm-ir")
