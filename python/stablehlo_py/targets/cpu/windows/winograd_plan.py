@@ -19,9 +19,7 @@ GAIN = 1.15  # times less than plain sums take, for twice the code
 IMAGE, KERNEL, RESULT = 40, 60, 30
 TILE = 20  # cycles of a tile of sums beside its products
 APART = 0.05  # of the time of steps done together that transforming the weights for them may take
-SHARED_BYTES = (
-    2 << 20
-)  # of a kernel that threads share; a smaller one stays in the cache of the core that transforms it
+SHARED_BYTES = 2 << 20  # of a kernel that threads share: a smaller one stays in the cache of the core that made it
 KEPT = 1 / 8  # of the second-level cache, for sums
 COPIED = 2  # of an element that is moved by itself
 TURNED = 8  # of a vector that is turned with its neighbours
