@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
@@ -171,3 +172,8 @@ def tensor_type(ty: ir.Type) -> TensorType:
         raise BadInput(f"a value of type {text} where a tensor is needed")
     found = belongings(ty.context).setdefault(tensor_type, {})[ty] = _tensor_type_from_text(text)
     return found
+
+
+def row_major(sizes: Sequence[int], element: int = 1) -> list[int]:
+    """From one place of each dimension to the next, where elements take `element` units: of bytes, say, or of numbers."""
+    return [math.prod(sizes[d + 1 :]) * element for d in range(len(sizes))]

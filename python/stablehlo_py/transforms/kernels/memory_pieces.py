@@ -5,7 +5,7 @@ dynamic_slice(x, i, 0) of (n, m) as (1, m) is the m elements behind x[clamp(0, i
 
 from __future__ import annotations
 
-from stablehlo_py.core.types import TensorType, tensor_type
+from stablehlo_py.core.types import TensorType, row_major, tensor_type
 from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
@@ -50,13 +50,14 @@ def piece_of(kernel: ir.Operation) -> Piece | None:
     arguments = list(block.arguments)
     if list(op.operands)[: 1 + (update or 0)] != arguments[: 1 + (update or 0)] or not _is_run(whole, part):
         return None
+    strides = row_major(whole.shape, whole.element.bytes)
     if op.name == "stablehlo.slice":
         if any(n != 1 for n in view(op).ints("strides", ())):
             return None
         starts = view(op).ints("start_indices")
-        return Piece(part.bytes, sum(n * by for n, by in zip(starts, _strides(whole), strict=True)), (), None)
+        return Piece(part.bytes, sum(n * by for n, by in zip(starts, strides, strict=True)), (), None)
     offset, indices = 0, []
-    places = zip(list(op.operands)[1 + (update or 0) :], whole.shape, part.shape, _strides(whole), strict=True)
+    places = zip(list(op.operands)[1 + (update or 0) :], whole.shape, part.shape, strides, strict=True)
     for index, size, cut, stride in places:
         if index not in arguments:
             constant = view(index.owner.operation)
@@ -75,12 +76,3 @@ def _is_run(whole: TensorType, part: TensorType) -> bool:
     """Whether a part of a shape is one run of memory: one of each dimension before the last that is cut."""
     cut = [d for d, (n, m) in enumerate(zip(whole.shape, part.shape, strict=True)) if n != m]
     return part.size > 0 and (not cut or all(n == 1 for n in part.shape[: cut[-1]]))
-
-
-def _strides(ty: TensorType) -> list[int]:
-    """Bytes from one place of each dimension to the next."""
-    strides, by = [], ty.element.bytes
-    for size in reversed(ty.shape):
-        strides.append(by)
-        by *= size
-    return strides[::-1]

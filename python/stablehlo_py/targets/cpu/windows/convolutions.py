@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from stablehlo_py.core.registry import lower
+from stablehlo_py.core.types import row_major
 from stablehlo_py.dialects.stablehlo import Convolution
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.build import Tensor
@@ -132,7 +133,7 @@ class Geometry:
     def of(op: Convolution) -> Geometry:
         dims, groups, batch_groups = op.dims, op.feature_group_count, op.batch_group_count
         x_shape, w_shape, o_shape = op.operand_types[0].shape, op.operand_types[1].shape, op.type.shape
-        xs, ws, os = _strides(x_shape), _strides(w_shape), _strides(o_shape)
+        xs, ws, os = row_major(x_shape), row_major(w_shape), row_major(o_shape)
         group = max(groups, batch_groups)
         batch, features = x_shape[dims.input_batch] // batch_groups, x_shape[dims.input_feature] // groups
         outputs = o_shape[dims.output_feature] // group
@@ -211,7 +212,3 @@ def lower_marked_convolution(op: Convolution, lhs: Tensor, rhs: Tensor) -> Tenso
             marked = replace(geometry, image=arguments[0], kernel=arguments[1], elements=names)
             function.attributes[CONVOLUTION] = marked.to_attribute()
     return lower_convolution(op, lhs, rhs)
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[d + 1 :]) for d in range(len(shape))]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.core.types import row_major
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu.emit import nest
@@ -36,7 +37,7 @@ from stablehlo_py.targets.cpu.windows import winograd
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry
 from stablehlo_py.targets.cpu.windows.winograd import Place
 from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
-from stablehlo_py.targets.cpu.windows.winograd_passes import Passes, passes_of, strides_of
+from stablehlo_py.targets.cpu.windows.winograd_passes import Passes, passes_of
 from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.targets.cpu.windows.winograd_results import StepResults
 from stablehlo_py.transforms.kernels.kernel_parallel import PHASES, give_range
@@ -153,7 +154,7 @@ class _Emitter:
         plan, group, i = self.plan, self.form.group, self.of.loops["i"]
         stored = replace(self.weights, element=ir.MemRefType(self.w.type).element_type)
         apart = [i.w // group, *(axis.w for axis in self.of.axes)]
-        strides = strides_of(plan.reads, self.of_kernel)
+        strides = row_major(plan.reads, self.of_kernel)
 
         def some(c: Index, f: Index) -> None:
             place = add(multiply(c, i.w), add(self._feature(panel), f))
@@ -188,7 +189,7 @@ class _Emitter:
 
     def _image(self, starts: dict[str, Index]) -> None:
         plan, lanes, depth, group = self.plan, self.plan.lanes, self.plan.depth, self.form.group
-        strides = strides_of(plan.reads, depth)
+        strides = row_major(plan.reads, depth)
 
         def tile(number: Index, at: Sequence[Index], b: Index) -> None:
             source, apart = self.parts.of_tile(at, b, starts)
@@ -286,7 +287,7 @@ class _Emitter:
                 results = {at: self._scaled(value) for at, value in made.items()}
                 self.results.store(results, at, place, target.moved(f))
 
-            grid = source.moved(f), strides_of(plan.reads, plan.width)
+            grid = source.moved(f), row_major(plan.reads, plan.width)
             self.sums_passes.emit(grid, lambda place: place.load(self.total.type), finish)
 
         nest.once_or_loop(plan.width, plan.lanes, features)

@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from stablehlo_py.core.types import row_major
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.streaming import Address
@@ -34,11 +35,6 @@ def passes_of(reads: Sequence[int]) -> list[tuple[int, ...]]:
         else:
             passes.append((axis,))
     return passes
-
-
-def strides_of(sizes: Sequence[int], element: int = 1) -> list[int]:
-    """From one place to the next along each axis, of places of `element` elements that lie one behind the other."""
-    return [math.prod(sizes[n + 1 :]) * element for n in range(len(sizes))]
 
 
 class Passes:
@@ -103,7 +99,7 @@ class Passes:
 
     def _kept(self, number: int) -> Grid:
         (lanes,) = self.kept.shape
-        return Address.of(self.between[number], [0]), strides_of(self.sizes[number + 1], lanes)
+        return Address.of(self.between[number], [0]), row_major(self.sizes[number + 1], lanes)
 
 
 def _moved(grid: Grid, place: Sequence[Index]) -> Address:
