@@ -1,8 +1,8 @@
 """What kernels for a CPU are shaped by: vector registers and caches.
 
 Numbers of a cache hierarchy: AMD's software optimisation guide for Zen 4 (32 KiB L1 data, 1 MiB L2 a core) and Intel's
-for the Skylake server family (32 KiB, 1 MiB); cores without AVX-512 have half of the L2 or a quarter, which the block sizes
-here leave room for.
+for the Skylake server family (32 KiB, 1 MiB; from Sapphire Rapids on 48 KiB, 2 MiB); cores without AVX-512 have half of the
+L2 or a quarter, which the block sizes here leave room for.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Cpu:
     int8_dot: bool = False  # vpdpbusd and vpdpwssd on whole registers
     int16_pairs: bool = False  # vpmaddwd on whole registers, and an instruction that widens bytes
     masks: bool = False  # loads and stores of some lanes, for elements of every size
+    fetches_ahead: bool = False  # by itself, what is read next: of one stream as far as memory allows, of several rows
 
     def lanes(self, element_bytes: int) -> int:
         """Elements in one vector register."""
@@ -42,6 +43,8 @@ def cpu_of(features: str) -> Cpu:
             int8_dot="avx512vnni" in has,
             int16_pairs="avx512bw" in has,
             masks="avx512bw" in has,
+            # Intel's, by what only AMD has: measured on a Sapphire Rapids, and not on its smaller cores
+            fetches_ahead="sse4a" not in has,
         )
     if "avx2" in has:
         return Cpu(32, 16, l2=512 << 10, int16_pairs=True)

@@ -438,6 +438,14 @@ func.func @gather(%x: memref<100xindex>, %y: memref<100xf32>, %z: memref<100xf32
 // AVX2: scf.yield
 // AVX2-NOT: scf.for
 // AVX2: return
+// A core that fetches far ahead by itself reads at one.
+// CHECK-LABEL: func.func @far_rows
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} to %c4096 step %c32
+// CHECK-NOT: llvm.getelementptr {{.*}}[2048]
+// CHECK: llvm.intr.prefetch
+// CHECK-NOT: scf.for
+// CHECK: return
 func.func @far_rows(%x: memref<4096x4096xf32>, %y: memref<4096xf32>) attributes {kernel = "rows"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -450,6 +458,53 @@ func.func @far_rows(%x: memref<4096x4096xf32>, %y: memref<4096xf32>) attributes 
       scf.yield %b : f32
     }
     memref.store %s, %y[%i] : memref<4096xf32>
+  }
+  return
+}
+
+// -----
+
+// Eight rows at once ask for the eight that follow; a core that asks for them by itself only where they find their place in its
+// first cache.
+// AVX2-LABEL: func.func @far_columns
+// AVX2-COUNT-8: llvm.intr.prefetch
+// AVX2: return
+// CHECK-LABEL: func.func @far_columns
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: return
+func.func @far_columns(%x: memref<160x4096xf32>, %y: memref<4096xf32>) attributes {kernel = "columns"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c160 = arith.constant 160 : index
+  %c4096 = arith.constant 4096 : index
+  scf.for %i = %c0 to %c160 step %c1 {
+    scf.for %j = %c0 to %c4096 step %c1 {
+      %sum = memref.load %y[%j] : memref<4096xf32>
+      %a = memref.load %x[%i, %j] : memref<160x4096xf32>
+      %b = arith.addf %sum, %a : f32
+      memref.store %b, %y[%j] : memref<4096xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @near_columns
+// CHECK-COUNT-8: llvm.intr.prefetch
+// CHECK: return
+func.func @near_columns(%x: memref<2048x256xf32>, %y: memref<256xf32>) attributes {kernel = "columns"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  %c2048 = arith.constant 2048 : index
+  scf.for %i = %c0 to %c2048 step %c1 {
+    scf.for %j = %c0 to %c256 step %c1 {
+      %sum = memref.load %y[%j] : memref<256xf32>
+      %a = memref.load %x[%i, %j] : memref<2048x256xf32>
+      %b = arith.addf %sum, %a : f32
+      memref.store %b, %y[%j] : memref<256xf32>
+    }
   }
   return
 }

@@ -143,7 +143,7 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
         unroll = most * runs if runs > 1 else unroll_of(loop, steps, lanes, most, is_cut=is_cut)
         plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs, early=early)
         if rows is not None:
-            plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable))
+            plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable, cpu))
         else:
             in_line = is_cut or constant(loop.op.operands[0]) == 0
             stores = stores_past(loop, lanes, past) if in_line else ()
