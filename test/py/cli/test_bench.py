@@ -13,6 +13,7 @@ from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.targets.cpu import peak
 from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.products.product_forms import DOTS, form_of
+from stablehlo_py.targets.cpus import known
 
 PROGRAM = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -59,6 +60,12 @@ def test_profile_lists_every_kernel(program: str, tmp_path: Path, capsys: pytest
     events = json.loads(trace.read_text())["traceEvents"]
     assert {e["name"] for e in events} == {"dot_general_0", "reverse_1"}
     assert all(e["dur"] > 0 for e in events)
+
+
+def test_bf16_is_multiplied_in_pairs_where_that_is_faster() -> None:
+    for name, pays in (("znver4", True), ("sapphirerapids", False), ("icelake-server", False)):
+        features = ",".join(f"+{feature}" for feature in known(name))
+        assert cpu_of(features).bf16_dot == pays, name
 
 
 def test_limits_of_this_machine_are_plausible() -> None:
