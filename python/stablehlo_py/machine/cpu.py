@@ -37,9 +37,11 @@ def cpu_of(features: str) -> Cpu:
     has = {name[1:] for name in features.split(",") if name.startswith("+")}
     if "avx512f" in has and "avx512vl" in has:
         amd = "sse4a" in has
+        large = {"l1": 48 << 10, "l2": 2 << 20} if "avx512fp16" in has else {}
         return Cpu(
             64,
             32,
+            **large,
             # a Sapphire Rapids takes four times as long for one, so that bf16 widened to f32 is multiplied twice as fast
             bf16_dot="avx512bf16" in has and amd,
             int8_dot="avx512vnni" in has,

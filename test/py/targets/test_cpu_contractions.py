@@ -10,7 +10,7 @@ import pytest
 
 import stablehlo_py
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.products.cpu_emit_contractions import _tile_rows
+from stablehlo_py.targets.cpu.products.cpu_emit_contractions import _tile_shape
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 DTYPES = {
@@ -135,13 +135,31 @@ def test_threads_change_no_bit(shape: tuple[int, int, int, int], element: str) -
 
 
 def test_tiles_of_few_registers_cover_the_rows() -> None:
-    for width in (1, 2):
+    for columns in (1, 2, 9):
         for m in range(1, 200):
-            rows, short = _tile_rows(m, 16, width)
-            tiles = -(-(m + short) // rows)
-            assert tiles * rows - short == m
-            assert 0 <= short < tiles
+            rows, width = _tile_shape(m, columns, 16, 4)
+            tiles = -(-m // rows)
             assert rows * width <= 12
+            assert width == min(columns, 2)
+            # the first tiles leave one row each to the next
+            assert tiles * rows - m < tiles
+
+
+def test_tiles_of_many_registers_leave_room_for_operands() -> None:
+    for columns in (1, 2, 3, 4, 5, 9, 64):
+        for m in range(1, 200):
+            for widest in (2, 4):
+                rows, width = _tile_shape(m, columns, 32, widest)
+                assert rows * width + width < 32
+                assert width <= min(columns, widest)
+                assert rows <= m
+
+
+def test_tiles_fit_what_they_divide() -> None:
+    """Of 32 registers; eight sums or more, and no more of the last tile than need be."""
+    assert _tile_shape(9, 6, 32, 4) == (9, 3)
+    assert _tile_shape(1024, 64, 32, 4) == (6, 4)
+    assert _tile_shape(14, 2, 32, 4) == (14, 2)
 
 
 # --- bf16: the instruction that takes subnormal numbers for zeros is used only where there are none

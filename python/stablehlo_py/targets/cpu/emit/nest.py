@@ -86,8 +86,10 @@ def maximum(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     return arith.maxsi(index(a), index(b))
 
 
-def ceil_divided(a: int | ir.Value, b: int) -> int | ir.Value:
+def ceil_divided(a: int | ir.Value, b: int | ir.Value) -> int | ir.Value:
     """a / b for a >= 0, rounded up."""
+    if not isinstance(b, int):
+        return arith.ceildivui(index(a), b)
     if isinstance(a, int):
         return -(-a // b)
     return a if b == 1 else arith.divui(arith.addi(a, index(b - 1)), index(b))

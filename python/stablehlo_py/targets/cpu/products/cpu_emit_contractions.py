@@ -11,10 +11,11 @@ once, and from its sum alone, the last panel goes as far back as makes it whole,
 compute has the same bits, and no edge needs code of its own. A kernel of nothing but a product does
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
 all of the other once. With many of both, the panels are packed by a launch of their own, and shared by all who then do tiles
-of rows. With few rows a panel is used right after it is packed, while it is in the first-level cache; where registers are
-few, it is packed row by row beside the tiles of the panel before, so that nothing waits for memory. What is summed for
-one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed up from zero,
-added in ascending order.
+of rows. Panels that are too many for the second-level cache are asked for beside the tiles of the panel before, where
+registers are many. With few rows a panel is used right after it is packed, while it is in the first-level cache; where
+registers are few, it is packed row by row beside the tiles of the panel before, so that nothing waits for memory. What is
+summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed up
+from zero, added in ascending order.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS, PHASE
 from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
+from stablehlo_py.transforms.simplify.panels import PANEL
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.products import epilogue as _epilogue
@@ -49,7 +51,8 @@ else:  # of some products
     _epilogue = Later("stablehlo_py.targets.cpu.products.epilogue")
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
-A_BYTES = 128 << 10  # of the rows of A packed at a time: an eighth of a second-level cache
+WIDEST = 4  # vectors in a row of a tile
+A_SHARE = 4  # of the second-level cache's bytes to those of the rows of A that are packed at a time
 FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
@@ -153,6 +156,8 @@ class Product:
     last: bool | ir.Value
     shares_panels: bool = False  # the kernel runs in phases; see `round`
     ahead: tuple[Index, Index]  # the slot and the first column of the panel that is packed ahead
+    following: Index  # the slot of the panel that is read next
+    tiles_beside: Index  # tiles of the block of rows, beside which it is asked for
 
     def __init__(
         self,
@@ -183,9 +188,10 @@ class Product:
         self.readers: list[str] = []  # functions that read a part of a vector
         self.vectors = Vectors(form.packed, self.lanes)
         self.sums = Vectors(form.sums, self.lanes)
-        self.width = min(2, -(-self.n // self.lanes))  # vectors in a row of the tile
+        widest = PANEL // self.lanes if self.is_packed else WIDEST  # vectors in a row of the tile
+        self.mr, self.width = _tile_shape(self.m, -(-self.n // self.lanes), cpu.registers, min(widest, WIDEST))
         self.nr = self.width * self.lanes
-        self.mr, self.short = _tile_rows(self.m, cpu.registers, self.width)
+        self.short = -(-self.m // self.mr) * self.mr - self.m if cpu.registers < 32 else 0
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
         # on 16 registers a step of k is at most 12 multiply-adds, two a cycle: what is done beside them is felt
         self.steps_are_short = cpu.registers < 32
@@ -202,7 +208,7 @@ class Product:
         block_bytes = self.packed_steps * form.bytes
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
         self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
-        self.block_tiles = self.tiles if self.just_in_time else max(1, A_BYTES // (block_bytes * self.mr))
+        self.block_tiles = self.tiles if self.just_in_time else max(1, cpu.l2 // A_SHARE // (block_bytes * self.mr))
         self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
         room = NEAR_BYTES if self.just_in_time else B_BYTES
         self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
@@ -217,6 +223,13 @@ class Product:
         )
         if self.packs_ahead:
             self.chunk_panels = 1
+        # a panel is not in the second-level cache any more when the next block of rows comes to it
+        self.asks_for_panels = (
+            not self.just_in_time
+            and not self.steps_are_short
+            and not self.is_packed
+            and self.chunk_panels * block_bytes * self.nr > cpu.l2 // A_SHARE
+        )
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
         self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
 
@@ -374,6 +387,7 @@ class Product:
     def rows(self, t0: Index, stop: Index, panels: Range) -> None:
         """A block of rows, the tiles from t0 on as far as they go up to `stop`, over all panels."""
         t1 = nest.minimum(add(t0, self.block_tiles), stop)
+        self.tiles_beside = nest.subtract(t1, t0)
         packing.pack_lhs(self, t0, t1)
 
         def tiles_of(s: ir.Value, slot: Index) -> None:
@@ -386,7 +400,15 @@ class Product:
             nest.once_or_loop(t1, 1, tile, start=t0)
 
         if not self.just_in_time:
-            nest.loop(*panels, 1, lambda s: tiles_of(s, nest.subtract(s, panels[0])))
+
+            def packed(s: ir.Value) -> None:
+                slot = nest.subtract(s, panels[0])
+                if self.asks_for_panels:  # behind the last one comes the first, for the next rows
+                    is_last = arith.cmpi(arith.CmpIPredicate.eq, nest.index(add(s, 1)), nest.index(panels[1]))
+                    self.following = arith.select(is_last, nest.index(0), nest.index(add(slot, 1)))
+                tiles_of(s, slot)
+
+            nest.loop(*panels, 1, packed)
             return
 
         if self.packs_ahead:
@@ -439,23 +461,32 @@ class Product:
         return [where[x] for x in labels]
 
 
-def _tile_rows(m: int, registers: int, width: int) -> tuple[int, int]:
-    """Rows of a tile, and how many of the first tiles leave one of them to the next.
+def _tile_shape(m: int, columns: int, registers: int, widest: int) -> tuple[int, int]:
+    """Rows of a tile, and vectors in a row, for a result of m rows of so many vectors.
 
-    With 32 registers: as many as waste the fewest; of these, those whose sums hide the latency best. 16 sums keep two
-    units busy for eight steps, longer than a multiply-add takes on any core so far; with more there are fewer loads, which
-    are not what a tile waits for. With 16 registers there are never more sums than hide the latency, and a step is so
-    short that its loads are felt: tiles as high as can be, and the rows spread over them.
+    With 32 registers: the shape that takes the least time, counted in multiply-adds, of which eight keep two units busy
+    while the first is under way. Loads come beside them, and are felt where two threads share a core: there 9 x 3 vectors
+    are summed up 1.18 times as fast as 8 x 2, and 14 x 2 1.11 times (Emerald Rapids; all alike where a core is one
+    thread's own). A vector of rhs counts for more than a lane of lhs: it is a line from the second-level cache.
+
+    With 16 registers there are never more sums than hide the latency, and a step is so short that its loads are felt:
+    tiles as high as can be, and the rows spread over them.
     """
     if registers < 32:
+        width = min(2, columns)
         tiles = -(-m // (12 // width))  # the rest is for operands
-        rows = -(-m // tiles)
-        return rows, tiles * rows - m
-    most = 22 // width  # the rest is for operands, and for what else the loop around needs
-    if m <= most:
-        return m, 0
-    candidates = range(max(1, most // 2, 8 // width), most + 1)
-    return min(candidates, key=lambda rows: (-(-m // rows) * rows, abs(rows - 16 // width))), 0
+        return -(-m // tiles), width
+
+    def cost(shape: tuple[int, int]) -> float:
+        rows, width = shape
+        return -(-m // rows) * -(-columns // width) * (max(rows * width, 8) + rows / 2 + width)
+
+    shapes = [
+        (rows, width)
+        for width in range(1, min(columns, widest) + 1)
+        for rows in range(1, min(m, (registers - 2 - width) // width) + 1)
+    ]
+    return min(shapes, key=cost)
 
 
 def _round_up(value: int, step: int) -> int:

@@ -123,7 +123,18 @@ def _added_up(of: Product, walk: Walk, t: Index, j: Index, sums: list[ir.Value])
             _ask_for_next(of, t, k, j)
         return nest.loop(k, nest.minimum(add(k, of.tiles), of.steps), 1, step, carried)
 
-    if of.steps_are_short and _packs_next(of):
+    def asking(k: ir.Value, row: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+        place = multiply(add(multiply(of.following, of.packed_steps), row), of.nr)
+        for n in range(0, of.nr, LINE // of.form.bytes):
+            nest.prefetch(of.packed_b, [add(place, n)])
+        found = nest.loop(k, nest.minimum(add(k, of.tiles_beside), of.steps), 1, step, carried)
+        return [nest.index(add(row, 1)), *found]
+
+    if of.asks_for_panels:
+        # each tile of the block asks for its share of the rows, one after as many steps as there are tiles
+        row = multiply(t, nest.ceil_divided(of.steps, of.tiles_beside))
+        found = nest.loop(0, of.steps, of.tiles_beside, asking, [nest.index(row), *starts, *sums])[1:]
+    elif of.steps_are_short and _packs_next(of):
         found = nest.loop(0, of.steps, of.tiles, stretch, [*starts, *sums])
     else:
         found = nest.loop(0, of.steps, 1, step, [*starts, *sums])
