@@ -12,7 +12,6 @@ from stablehlo_py.cli.shlo import main
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.targets.cpu import peak
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpus import known
 from stablehlo_py.targets.cpu.products.product_forms import DOTS, form_of
 from stablehlo_py.targets.cpus import known
 
