@@ -88,7 +88,7 @@ def compile(
         parts = _stored(store, key) if store and key else None
         if parts is not None:
             clock.lap("cache")
-            return _load(source, target, options, parts, clock)
+            return _load(source, target, options, parts, store, clock)
         if not (isinstance(source, str) and "\n" in source):  # text is read without a trial
             from stablehlo_py.probe import PROBER
 
@@ -103,15 +103,22 @@ def compile(
             return _open(parts, target, options, store)
         if store and key:
             store.put("program", key, pack([parts[0].to_bytes(), *parts[1]]))
-        return _load(source, target, options, parts, clock)
+        return _load(source, target, options, parts, store, clock)
 
 
-def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Clock) -> Executable:  # Any: as in compile
+def _load(
+    source: Any, target: str, options: Options, parts: Parts, store: Cache | None, clock: _Clock
+) -> Executable:  # Any: as in compile
     from stablehlo_py.runtime.executable import Executable, Stages
     from stablehlo_py.runtime.executor import make_executor
 
     program, objects = parts
     code = Code(objects)
+    lacks = missing(options.codegen.cpu, options.codegen.features)
+    if code.is_refused and not lacks:  # `host` knows now
+        again = compile(source, target, cache=store or False, options=options)
+        assert isinstance(again, Executable)
+        return again
     calls = []
     if program.host_calls:
         from stablehlo_py.custom_calls.host import host_functions
@@ -136,7 +143,7 @@ def _load(source: Any, target: str, options: Options, parts: Parts, clock: _Cloc
         timing=clock.seconds,
         cost=lambda: _cost(source, target),
         donate=donate,
-        lacks=missing(options.codegen.cpu, options.codegen.features),
+        lacks=lacks,
     )
 
 

@@ -25,6 +25,8 @@ class Cpu:
     int16_pairs: bool = False  # vpmaddwd on whole registers, and an instruction that widens bytes
     masks: bool = False  # loads and stores of some lanes, for elements of every size
     fetches_ahead: bool = False  # by itself, what is read next: of one stream as far as memory allows, of several rows
+    bf16_tiles: bool = False  # tdpbf16ps: products of tiles of 16 rows of 64 bytes
+    int8_tiles: bool = False  # tdpbssd and the like
 
     def lanes(self, element_bytes: int) -> int:
         """Elements in one vector register."""
@@ -48,6 +50,8 @@ def cpu_of(features: str) -> Cpu:
             int16_pairs="avx512bw" in has,
             masks="avx512bw" in has,
             fetches_ahead=not amd,  # measured on a Sapphire Rapids, and not on Intel's smaller cores
+            bf16_tiles={"amx-tile", "amx-bf16"} <= has,
+            int8_tiles={"amx-tile", "amx-int8"} <= has,
         )
     if "avx2" in has:
         return Cpu(32, 16, l2=512 << 10, int16_pairs=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from stablehlo_py.core.options import did_you_mean
 from stablehlo_py.errors import BadOption
 from stablehlo_py.patterns import pattern
-from stablehlo_py.targets import code_generator
+from stablehlo_py.targets import code_generator, matrix_tiles
 
 # What processors have beside x86-64's base, as LLVM's X86.td has it: as far as passes here ask about it, or LLVM chooses
 # it by itself. By the levels of the x86-64 psABI and LLVM's names; one that is not listed is taken for a plain x86-64.
@@ -20,6 +20,7 @@ _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _VNNI = (*_V4, "avx512vnni")
 _ICELAKE = (*_VNNI, "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq", "gfni")
+_AMX = ("amx-tile", "amx-int8", "amx-bf16")
 _LEVELS = {
     (): ("generic", "x86-64", "k8", "nocona", "core2"),
     _V2: ("x86-64-v2", "nehalem", "westmere"),
@@ -30,7 +31,7 @@ _LEVELS = {
     _VNNI: ("cascadelake",),
     (*_VNNI, "avx512bf16"): ("cooperlake",),
     _ICELAKE: ("icelake-client", "icelake-server", "rocketlake", "tigerlake"),
-    (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni"): ("sapphirerapids", "emeraldrapids", "graniterapids"),
+    (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni", *_AMX): ("sapphirerapids", "emeraldrapids", "graniterapids"),
     (*_ICELAKE, "avx512bf16", "sse4a"): ("znver4",),
     (*_ICELAKE, "avx512bf16", "sse4a", "avxvnni"): ("znver5",),
 }
@@ -39,9 +40,14 @@ _KNOWN = {name: level for level, names in _LEVELS.items() for name in names}
 
 @functools.cache
 def host() -> tuple[str, str]:
-    """(cpu, features) of this machine in LLVM's spelling."""
-    if _known:
-        return _known[0]
+    """(cpu, features) of this machine in LLVM's spelling; of tiles only what the operating system lets be used."""
+    if _taken:
+        return _taken[0]
+    cpu, features = _known[0] if _known else _found()
+    return cpu, matrix_tiles.usable(features)
+
+
+def _found() -> tuple[str, str]:
     if code_generator.is_here():
         return code_generator.host()
     import llvmlite.binding as llvm
@@ -50,7 +56,16 @@ def host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
+def may_use_tiles() -> bool:
+    """Ask the operating system for AMX's tiles, once; where it refuses, `host` has none from then on."""
+    if matrix_tiles.ask():
+        return True
+    host.cache_clear()
+    return False
+
+
 _known: list[tuple[str, str]] = []  # what `host` has been told
+_taken: list[tuple[str, str]] = []  # and for what it is taken
 
 
 def tell_host(cpu: str, features: str) -> None:
@@ -61,13 +76,13 @@ def tell_host(cpu: str, features: str) -> None:
 @contextlib.contextmanager
 def taken_for(cpu: str, features: str) -> Iterator[None]:
     """Let this machine be another one, for code that is tested where it is not meant to run."""
-    _known.insert(0, (cpu, features))
+    _taken.insert(0, (cpu, features))
     host.cache_clear()
     host()  # so that nobody asks LLVM
     try:
         yield
     finally:
-        _known.remove((cpu, features))
+        _taken.remove((cpu, features))
         host.cache_clear()
         host()
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.records import record
-from stablehlo_py.targets.cpus import resolved
+from stablehlo_py.targets import matrix_tiles
+from stablehlo_py.targets.cpus import may_use_tiles, resolved
 from stablehlo_py.targets.elf import Image, NotUnderstoodError, is_understood
 
 ENTRY = "kernel_entry"
@@ -37,9 +38,13 @@ class CodegenOptions:
 
 
 class Code:
-    """Loaded objects; their addresses hold as long as this lives."""
+    """Loaded objects; their addresses hold as long as this lives.
+
+    is_refused: the operating system does not let the process run them, as it lets it run code without AMX's tiles.
+    """
 
     def __init__(self, objects: Sequence[bytes]) -> None:
+        self.is_refused = any(matrix_tiles.are_in(data) for data in objects) and not may_use_tiles()
         self._owner: object
         self.addresses: list[int]
         if all(is_understood(data) for data in objects):

@@ -2,7 +2,7 @@
 
 What is written for 512 bits - its plans, loops, masks and edges - is what a machine with AVX-512 would be given; only the
 last step differs: LLVM makes code of it for this machine and cuts the vectors, and the instructions that passes name, such
-as vpdpbusd, are calls of functions that do the same. On x86-64 with AVX2 at least.
+as vpdpbusd, are calls of functions that do the same; so are those on AMX's tiles (other_tiles). On x86-64 with AVX2 at least.
 
     python -m stablehlo_py.testing.other_cpu znver4 program.py argument ...
 """
@@ -20,6 +20,7 @@ from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets import cpus
 from stablehlo_py.targets.cpu.code import codegen
 from stablehlo_py.targets.machine_code import CodegenOptions
+from stablehlo_py.testing.other_tiles import without_tiles
 
 SUMS = 16  # in a vector
 
@@ -100,10 +101,10 @@ def _for_this_machine(text: str) -> str:
         body = MEANING[name].format(first=first, second=second)
         return f"define internal {result} @{_plain(name)}({parameters}) alwaysinline {{{body}  ret {result} %done\n}}"
 
-    text = DECLARED.sub(defined, text)
+    text = DECLARED.sub(defined, without_tiles(text))
     for name in MEANING:
         text = text.replace(f"@{name}(", f"@{_plain(name)}(")
-    if "define internal <16 x float> @emulated" in text and "declare <16 x float> @llvm.fma.v16f32" not in text:
+    if "@llvm.fma.v16f32(" in text and "declare <16 x float> @llvm.fma.v16f32" not in text:
         text += "\ndeclare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
     return text + (ROUNDING if "bfloat" in text else "")
 
