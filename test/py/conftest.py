@@ -28,6 +28,16 @@ settings.load_profile("same")
 @pytest.fixture(params=["host", "x86-64-v3", "znver4"], ids=["host", "avx2", "avx512"])
 def cpu(request: pytest.FixtureRequest) -> Iterator[str]:
     """Code for this machine; for one with vectors of 256 bits and no masks; for one with 512 bits and all that we use."""
+    yield from _as_cpu(request)
+
+
+@pytest.fixture(params=["host", "x86-64-v3", "znver4", "sapphirerapids"], ids=["host", "avx2", "avx512", "tiles"])
+def cpu_of_products(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The same, and one with matrix tiles: for products of bf16 and of bytes."""
+    yield from _as_cpu(request)
+
+
+def _as_cpu(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param != "host" and "+avx2" not in HERE[1]:
         pytest.skip("stands in for others only where there is AVX2")
     if request.param != "host" and is_here(request.param):

@@ -104,7 +104,7 @@ def test_every_order_and_edge(m: int, n: int, k: int, left: bool, right: bool) -
     [("f64", "f64"), ("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("i8", "i32"), ("ui8", "i32"), ("ui8", "ui32")],
 )
 @pytest.mark.parametrize(("m", "n", "k"), [(33, 47, 600), (16, 64, 64), (300, 33, 2051), (9, 10, 3)])
-@pytest.mark.usefixtures("cpu")
+@pytest.mark.usefixtures("cpu_of_products")
 def test_element_types(m: int, n: int, k: int, element: str, out: str, left: bool, right: bool) -> None:
     if out == "ui32":
         DTYPES["ui32"] = np.uint32

@@ -45,10 +45,14 @@ from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 from stablehlo_py.transforms.simplify.panels import PANEL
 
 if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.emit import matrix_tiles as _matrix_tiles
     from stablehlo_py.targets.cpu.products import epilogue as _epilogue
+    from stablehlo_py.targets.cpu.products import matrix_tile as _matrix_tile
     from stablehlo_py.targets.cpu.products.epilogue import Epilogue
 else:  # of some products
     _epilogue = Later("stablehlo_py.targets.cpu.products.epilogue")
+    _matrix_tile = Later("stablehlo_py.targets.cpu.products.matrix_tile")
+    _matrix_tiles = Later("stablehlo_py.targets.cpu.emit.matrix_tiles")
 
 BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
 WIDEST = 4  # vectors in a row of a tile
@@ -58,6 +62,7 @@ B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SHARED_BYTES = 2 << 20  # of panels that threads share: fewer stay in the cache of the core that packed them
 GRAIN_PANELS, GRAIN_TILES = 24, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
+TILES_GAIN = 8  # how many times as fast as vectors matrix tiles are, roughly: what is packed counts so much more
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -116,6 +121,8 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
                         op.operation.attributes[SHARED] = ir.UnitAttr.get()
             begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
             product.emit(begin, end)
+            if product.form.tiles:
+                _matrix_tiles.release()
             if alone and product.extent > 1:
                 give_range(function, begin, end, product.extent, product.work, product.grain)
             if product.shares_panels:
@@ -182,16 +189,21 @@ class Product:
         self.is_packed = self.b_labels == "pkn"  # rhs, before the kernel: (n / PANEL, k, PANEL)
         self.source = ir.MemRefType(a.type).element_type
         self.result = ir.MemRefType(c.type).element_type
-        self.form = form = form_of(self.element, cpu, accumulates=accumulate)
+        has_tiles = cpu.bf16_tiles if self.element == "bf16" else cpu.int8_tiles and self.element in SMALL_INT_BLOCK_K
+        form = _matrix_tile.suited(self.element, cpu, self.m, self.n, self.k) if has_tiles else None
+        self.form = form = form or form_of(self.element, cpu, accumulates=accumulate)
         self.lanes, self.group = form.lanes, form.group
         self.registers, self.masks = cpu.registers, cpu.masks
         self.readers: list[str] = []  # functions that read a part of a vector
         self.vectors = Vectors(form.packed, self.lanes)
         self.sums = Vectors(form.sums, self.lanes)
-        widest = PANEL // self.lanes if self.is_packed else WIDEST  # vectors in a row of the tile
-        self.mr, self.width = _tile_shape(self.m, -(-self.n // self.lanes), cpu.registers, min(widest, WIDEST))
+        if form.tiles:
+            (self.mr, self.width), self.short = _matrix_tile.block(self.m, self.n), 0
+        else:
+            widest = PANEL // self.lanes if self.is_packed else WIDEST  # vectors in a row of the tile
+            self.mr, self.width = _tile_shape(self.m, -(-self.n // self.lanes), cpu.registers, min(widest, WIDEST))
+            self.short = -(-self.m // self.mr) * self.mr - self.m if cpu.registers < 32 else 0
         self.nr = self.width * self.lanes
-        self.short = -(-self.m // self.mr) * self.mr - self.m if cpu.registers < 32 else 0
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
         # on 16 registers a step of k is at most 12 multiply-adds, two a cycle: what is done beside them is felt
         self.steps_are_short = cpu.registers < 32
@@ -232,6 +244,7 @@ class Product:
         )
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
         self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
+        self.packs_rows = form.tiles or self.a_labels[-1] == "k"
 
     @property
     def steps_of_one(self) -> int:
@@ -251,6 +264,7 @@ class Product:
     def work(self) -> int:
         """Instructions, roughly; of one launch."""
         total = 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
+        total //= TILES_GAIN if self.form.tiles else 1
         return total // self.rounds if self.shares_panels else total
 
     @property
@@ -267,9 +281,12 @@ class Product:
     @property
     def may_share_panels(self) -> bool:
         """Whether there are so many rows and columns that to pack all of either in each thread would be felt."""
-        if self.group > 1 or self.batch > 1 or self.is_packed or self.just_in_time or skinny.suits(self):
+        if self.batch > 1 or self.is_packed or self.just_in_time or skinny.suits(self):
             return False
-        return self.panels * self.nr * self.packed_steps * self.form.bytes >= SHARED_BYTES
+        if self.group > 1 and not self.form.tiles:
+            return False
+        least = SHARED_BYTES // (TILES_GAIN if self.form.tiles else 1)
+        return self.panels * self.nr * self.packed_steps * self.form.bytes >= least
 
     @property
     def rounds(self) -> int:
@@ -312,6 +329,8 @@ class Product:
         """The steps begin .. end of the product."""
         if not skinny.suits(self):
             self.make_buffers()
+        if self.form.tiles:
+            _matrix_tiles.configure()
         one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
         if self.batch == 1:
             self.at_batch = 0
@@ -338,11 +357,13 @@ class Product:
             self.packed_b = nest.scratch([slots * self.packed_steps * self.nr], form.packed)
             if self.shares_panels:
                 self.packed_b.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
-        per_tile = self.mr * self.a_stride if self.a_labels[-1] == "k" else self.packed_steps * self.a_width
+        per_tile = self.mr * self.a_stride if self.packs_rows else self.packed_steps * self.a_width
         self.packed_a = nest.scratch([self.block_tiles * per_tile], form.packed)
         self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)
         self.noted_a = nest.scratch([1], ir.IntegerType.get_signless(32))
         self.noted_b = nest.scratch([self.chunk_panels * self.nr], ir.IntegerType.get_signless(32))
+        if self.shares_panels and form.is_small_float:
+            self.noted_b.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
 
     def each_of_batch(self, body: Callable[[], None]) -> None:
         """The body once for each element of the batch, each apart from the others."""
@@ -395,7 +416,8 @@ class Product:
 
             def tile(t: Index) -> None:
                 i = self.first_row(t)
-                emit_tile(self, nest.subtract(t, t0), nest.subtract(i, start), i, slot, j, self.rows_of(t))
+                place = nest.subtract(t, t0), nest.subtract(i, start), i, slot, j, self.rows_of(t)
+                (_matrix_tile.emit_tile if self.form.tiles else emit_tile)(self, *place)
 
             nest.once_or_loop(t1, 1, tile, start=t0)
 

@@ -29,6 +29,8 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
     """The panel of columns from j, and what is noted of it."""
     base = multiply(slot, of.packed_steps * of.nr)
     noted = _columns(of, "rhs", base, j, of.nr) if of.b_labels[-1] == "n" else _squares(of, base, j)
+    if of.form.tiles and of.b_labels[-1] == "n" and of.packed_steps * of.group * of.blocks != of.k:
+        _fill_tile(of, base)
     if of.form.offsets:
         for w, total in enumerate(noted):
             of.sums.store(total, of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)])
@@ -100,6 +102,8 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     noted = _begin(of, "lhs")
     if of.a_labels[-1] == "k":
         noted = _rows(of, of.first_row(t0), of.last_row(t1), noted)
+    elif of.packs_rows:
+        noted = _turned_rows(of, of.first_row(t0), of.last_row(t1), noted)
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
@@ -151,7 +155,7 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
 
     def row(i: ir.Value, *noted: ir.Value) -> Notes:
         def part(step: Index, *noted: ir.Value) -> Notes:
-            step, *run = _run(of, step, again=True)
+            step, *run = _run(of, step, again=not of.form.tiles)
             where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
             lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *run))
             found = _note(of, "lhs", lanes, list(noted), 0)
@@ -164,6 +168,52 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
     return nest.loop(start, stop, 1, row, noted)
 
 
+def _turned_rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
+    """The same of lhs as (k, m): square blocks, transposed in registers."""
+    from stablehlo_py.targets.cpu.emit.register_transpose import transposed  # most products have lhs as (m, k)
+
+    between_rows = strides_of(of.a)[0][of.a_labels.index("k")] if "k" in of.a_labels else 0
+    stored = Vectors(of.source, of.lanes)
+
+    def rows(i: ir.Value, *noted: ir.Value) -> Notes:
+        count = lanes_left(of, of.m, i) if of.m % of.lanes else 0
+
+        def square(step: ir.Value, *noted: ir.Value) -> Notes:
+            found, columns = list(noted), []
+            for c in range(of.lanes):
+                first = multiply(add(step, c), of.group)
+                source = Address.of(of.a, of.at(of.a_labels, k=add(first, of.at_k), m=i))
+                parts = []
+                for g in range(of.group):
+                    inside = count
+                    if of.k % (of.lanes * of.group):
+                        is_inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
+                        inside = arith.select(is_inside, nest.index(count or of.lanes), nest.index(0))
+                    parts.append(_loaded(of, source.moved(g * between_rows), stored, inside))
+                columns.append(product_forms.rows_to_lanes(of.form, parts))
+                found = _note(of, "lhs", columns[-1], found, 0)
+            target = Address.of(of.packed_a, [add(multiply(nest.subtract(i, start), of.a_stride), step)])
+            for r, lanes in enumerate(transposed(columns)):
+                target.moved(r * of.a_stride).store(lanes)
+            return found
+
+        return nest.loop(0, of.steps, of.lanes, square, noted)
+
+    return nest.loop(start, stop, of.lanes, rows, noted)
+
+
+def _fill_tile(of: Product, base: Index) -> None:
+    """Zeros behind the last step of a panel, up to a whole tile."""
+    zero = of.vectors.zero()
+
+    def row(step: ir.Value) -> None:
+        target = Address.of(of.packed_b, [add(base, multiply(step, of.nr))])
+        for w in range(0, of.nr, of.lanes):
+            target.moved(w).store(zero)
+
+    nest.loop(of.steps, multiply(nest.ceil_divided(of.steps, of.lanes), of.lanes), 1, row)
+
+
 def _squares(of: Product, base: Index, j: Index) -> Notes:
     """A panel of rhs as (n, k): square blocks, transposed in registers."""
     from stablehlo_py.targets.cpu.emit.register_transpose import transposed  # most products have rhs as (k, n)
@@ -174,7 +224,8 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
         first = add(j, w)
 
         def square(step: Index, *noted: ir.Value) -> Notes:
-            step, longest, count = _run(of, step, again=not of.form.offsets)  # whose sums have each element once
+            # sums of columns have each element once, and what tiles read behind the end is zero
+            step, longest, count = _run(of, step, again=not (of.form.offsets or of.form.tiles))
             source = Address.of(of.b, of.at(of.b_labels, n=first, k=add(multiply(step, of.group), of.at_k)))
             stored = Vectors(of.source, longest)
             rows = []

@@ -3,18 +3,22 @@
 A lane of a packed vector holds one or more neighbours along k, `group` of them:
 
     f32, f64        1   acc = fma(a, b, acc)                              f16, and bf16 without its instruction, as f32
+    bf16            2   tdpbf16ps: acc += (a0 * b0 + ...) + (a1 * b1 + ...), 16 of each         on matrix tiles
+    i8, ui8         4   tdpbssd, tdpbuud: acc += a0 * b0 + ..., 64 of them                      on matrix tiles
     bf16            2   vdpbf16ps: acc = fma(a0, b0, fma(a1, b1, acc))    a1, b1 is the earlier pair, so k ascends
     ui8             2   vpdpwssd: acc += a0 * b0 + a1 * b1                on elements widened to 16 bits
     i8              4   vpdpbusd: acc += (a + 128) * b, four times        acc starts from -128 * (sum of b over k)
     i8, ui8         2   vpmaddwd: acc += (a0 * b0 + a1 * b1)              without these two, on 16 bits: two instructions
     i8, ui8         1   as f32, exact in blocks of k                      without that one
 
-vdpbf16ps rounds as a fused multiply-add does, but takes subnormal numbers for zeros. Nothing here is subnormal while the
+vdpbf16ps and tdpbf16ps round as a fused multiply-add does, but take subnormal numbers for zeros. Nothing is subnormal while the
 smallest elements of both sides multiply to at least 2**-112: the sums are multiples of that, 14 bits further down.
 So packing notes the smallest magnitude other than 0, and tiles of smaller ones are multiplied in f32, in the same order.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
@@ -39,7 +43,8 @@ PAIRS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x
 class Form:
     """element: of the operands, by name; group: neighbours along k in a lane; lanes: of a vector of sums.
 
-    dot: LLVM's name of what multiplies such lanes, where it is no fma; adds: whether that adds to a sum as well.
+    dot: LLVM's name of what multiplies such lanes, where it is no fma; adds: whether that adds to a sum as well; tiles:
+    whether it multiplies matrix tiles, not vectors.
     """
 
     element: str
@@ -47,6 +52,7 @@ class Form:
     lanes: int
     dot: str = ""
     adds: bool = True
+    tiles: bool = False
 
     @property
     def packed(self) -> ir.Type:
@@ -69,7 +75,7 @@ class Form:
     @property
     def offsets(self) -> bool:
         """Whether signed bytes of lhs are moved to unsigned ones."""
-        return self.element == "i8" and self.group == 4
+        return self.element == "i8" and self.group == 4 and not self.tiles
 
     @property
     def bytes(self) -> int:
@@ -95,7 +101,7 @@ def rows_to_lanes(form: Form, rows: list[ir.Value]) -> ir.Value:
     if form.group == 1:
         return widened(form, rows[0])
     if form.element == "bf16":
-        return _lanes(form, interleaved(rows[1], rows[0]))
+        return _lanes(form, interleaved(*(rows if form.tiles else reversed(rows))))
     if form.group == 2:
         return _lanes(form, interleaved(*[sixteen_bits(form, row) for row in rows]))
     return _lanes(form, interleaved(interleaved(rows[0], rows[2]), interleaved(rows[1], rows[3])))
@@ -108,7 +114,7 @@ def run_to_lanes(form: Form, run: ir.Value) -> ir.Value:
     if form.group == 2 and form.element != "bf16":
         run = sixteen_bits(form, run)
     lanes = _lanes(form, run)
-    if form.element != "bf16":
+    if form.element != "bf16" or form.tiles:
         return lanes
     sixteen = _splat(form, 16)
     return arith.ori(arith.shli(lanes, sixteen), arith.shrui(lanes, sixteen))
@@ -152,6 +158,15 @@ def multiply_add(form: Form, a: ir.Value, b: ir.Value, acc: ir.Value) -> ir.Valu
     if form.adds:
         return call_intrinsic([acc.type], form.dot, [acc, *factors]).results[0]
     return arith.addi(acc, call_intrinsic([acc.type], form.dot, factors).results[0])
+
+
+def multiply_add_pairs_in_f32(a: ir.Value, b: ir.Value, acc: Sequence[ir.Value]) -> list[ir.Value]:
+    """The products of pairs of bf16 for two sums, one of the first of each pair, one of the second."""
+    wide, lanes = acc[0].type, ir.VectorType(a.type).shape[0]
+    return [
+        vector.fma(arith.bitcast(wide, half(a, lanes)), arith.bitcast(wide, half(b, lanes)), total)
+        for half, total in zip((_lower, _upper), acc, strict=True)
+    ]
 
 
 def multiply_add_in_f32(a: ir.Value, b: ir.Value, acc: ir.Value, lanes: int) -> ir.Value:

@@ -40,9 +40,9 @@ def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j
     if after is None:
         _to_result(of, _sums(of, t, packed_row, slot, j), i, j, rows)
         return
-    nest.when(of.last, lambda: _prefetch(of, after, i, j))
+    nest.when(of.last, lambda: prefetch_epilogue(of, after, i, j))
     _to_buffer(of, _sums(of, t, packed_row, slot, j))
-    nest.when(of.last, lambda: _finish(of, after, i, j, rows), lambda: _rows(of, None, i, j, rows))
+    nest.when(of.last, lambda: finish(of, after, i, j, rows), lambda: rows_to_result(of, None, i, j, rows))
 
 
 def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Index) -> None:
@@ -58,7 +58,7 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Inde
 
     def edge() -> None:
         _to_buffer(of, sums)
-        _rows(of, None, i, j, rows)
+        rows_to_result(of, None, i, j, rows)
 
     # AVX2's stores behind masks are some twenty operations each on Zen
     if of.masks and of.packed_steps >= DEEP:
@@ -69,7 +69,7 @@ def _to_result(of: Product, sums: list[ir.Value], i: Index, j: Index, rows: Inde
     nest.when(whole, lambda: _whole(of, sums, i, j, rows), edge)
 
 
-def _prefetch(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
+def prefetch_epilogue(of: Product, epilogue: Epilogue, i: Index, j: Index) -> None:
     """Ask for what the epilogue will touch, a few elements of each row, before the time in which it comes."""
 
     def row(r: ir.Value) -> None:
@@ -241,7 +241,7 @@ def _to_buffer(of: Product, sums: list[ir.Value]) -> None:
         tile.moved(number * of.lanes).store(total)
 
 
-def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) -> None:
+def finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) -> None:
     """The epilogue, in a function of its own: else its constants would take registers from the sums all along k."""
     partial = [of.c] if of.blocks > 1 or of.accumulate else []
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
@@ -266,12 +266,12 @@ def _finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) ->
     i, j, inside.at_batch = next(new), next(new), next(new)
     inside.first = of.first if isinstance(of.first, bool) else next(new)
     with ir.InsertionPoint(block), nest.shared_indices(block):
-        _rows(inside, moved, i, j, next(new) if of.short else rows)
+        rows_to_result(inside, moved, i, j, next(new) if of.short else rows)
         func.return_([])
     func.call([], name, arguments)
 
 
-def _rows(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index) -> None:
+def rows_to_result(of: Product, epilogue: Epilogue | None, i: Index, j: Index, rows: Index) -> None:
     """Row by row from the tile's buffer to the result, by way of the epilogue, as far as there are rows and columns."""
     stored = Vectors(of.result, of.lanes)
 
