@@ -24,6 +24,7 @@ class Cpu:
     int8_dot: bool = False  # vpdpbusd and vpdpwssd on whole registers
     int16_pairs: bool = False  # vpmaddwd on whole registers, and an instruction that widens bytes
     masks: bool = False  # loads and stores of some lanes, for elements of every size
+    float_steps: bool = False  # vrangeps, vfixupimmps and vscalefps
     fetches_ahead: bool = False  # by itself, what is read next: of one stream as far as memory allows, of several rows
     bf16_tiles: bool = False  # tdpbf16ps: products of tiles of 16 rows of 64 bytes
     int8_tiles: bool = False  # tdpbssd and the like
@@ -49,6 +50,7 @@ def cpu_of(features: str) -> Cpu:
             int8_dot="avx512vnni" in has,
             int16_pairs="avx512bw" in has,
             masks="avx512bw" in has,
+            float_steps="avx512dq" in has,
             fetches_ahead=not amd,  # measured on a Sapphire Rapids, and not on Intel's smaller cores
             bf16_tiles={"amx-tile", "amx-bf16"} <= has,
             int8_tiles={"amx-tile", "amx-int8"} <= has,

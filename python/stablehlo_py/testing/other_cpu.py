@@ -46,6 +46,35 @@ def _products_of_integers(group: int, widen: str, start: str) -> str:
     return "\n" + "".join(f"  {line}\n" for line in lines)
 
 
+def _on_floats(kind: str, element: str, bits: int) -> dict[str, str]:
+    """What instructions on a register of floats of so many bits do, by names that end in `kind`."""
+    lanes = 512 // bits
+    floats, name = f"<{lanes} x {element}>", f"v{lanes}f{bits}"
+    return {
+        f"llvm.x86.avx512.mask.range.{kind}.512": f"""
+  %smaller = call {floats} @llvm.minimumnum.{name}({floats} %x, {floats} %y)
+  %larger = call {floats} @llvm.maximumnum.{name}({floats} %x, {floats} %y)
+  %is.larger = icmp eq i32 %choice, 5
+  %done = select i1 %is.larger, {floats} %larger, {floats} %smaller
+""",
+        f"llvm.x86.avx512.mask.fixupimm.{kind}.512": f"""
+  %is.nan = fcmp uno {floats} %y, %y
+  %quiet = fadd {floats} %y, %y
+  %done = select <{lanes} x i1> %is.nan, {floats} %quiet, {floats} %x
+""",
+        f"llvm.x86.avx512.mask.scalef.{kind}.512": f"""
+  %n = call <{lanes} x i32> @llvm.fptosi.sat.v{lanes}i32.{name}({floats} %y)
+  %done = call {floats} @llvm.ldexp.{name}.v{lanes}i32({floats} %x, <{lanes} x i32> %n)
+""",
+    }
+
+
+# The parameters of an instruction by what it is called; two factors, and what they are added to, where it is not here.
+PARAMETERS = {
+    "range": ("x", "y", "choice", "left.out", "mask", "rounding"),
+    "fixupimm": ("x", "y", "table", "flags", "mask", "rounding"),
+    "scalef": ("x", "y", "left.out", "mask", "rounding"),
+}
 # What instructions do, by LLVM's names of them. Intel's Software Developer's Manual, volume 2.
 MEANING = {
     # the second pair of each lane first, each sum rounded once; numbers below the normal ones are not taken for zeros here
@@ -66,6 +95,9 @@ MEANING = {
     "llvm.x86.avx512.vpdpwssd.512": _products_of_integers(2, "sext", "%sum"),
     "llvm.x86.avx512.vpdpbusd.512": _products_of_integers(4, "zext", "%sum"),
     "llvm.x86.avx512.pmaddw.d.512": _products_of_integers(2, "sext", "zeroinitializer"),
+    # as they are used here: the larger or smaller number, a NaN instead of x where y is one, x 2^y for whole y
+    **_on_floats("ps", "float", 32),
+    **_on_floats("pd", "double", 64),
 }
 # What LLVM calls where there is no instruction for it: the nearest bf16, the even one of two, and NaN for NaN.
 ROUNDING = """
@@ -93,20 +125,30 @@ def _for_this_machine(text: str) -> str:
     """LLVM IR whose AVX-512 instructions are functions that do the same."""
 
     def defined(found: re.Match[str]) -> str:
-        result, name, types = found[1], found[2], re.findall(r"<[^>]*>", found[3])
-        first, second = types[-2:]
-        parameters = f"{first} %x, {second} %y"
-        if len(types) == 3:
-            parameters = f"{types[0]} %sum, {parameters}"
-        body = MEANING[name].format(first=first, second=second)
+        result, name, types = found[1], found[2], re.findall(r"<[^>]*>|\bi\d+\b", found[3])
+        own = [names for key, names in PARAMETERS.items() if f".{key}." in name]
+        names = own[0] if own else ("sum", "x", "y")[-len(types) :]
+        parameters = ", ".join(f"{ty} %{each}" for ty, each in zip(types, names, strict=True))
+        body = MEANING[name].format(first=types[-2], second=types[-1])
         return f"define internal {result} @{_plain(name)}({parameters}) alwaysinline {{{body}  ret {result} %done\n}}"
 
     text = DECLARED.sub(defined, without_tiles(text))
     for name in MEANING:
         text = text.replace(f"@{name}(", f"@{_plain(name)}(")
-    if "@llvm.fma.v16f32(" in text and "declare <16 x float> @llvm.fma.v16f32" not in text:
-        text += "\ndeclare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)\n"
-    return text + (ROUNDING if "bfloat" in text else "")
+    return _with_declarations(text) + (ROUNDING if "bfloat" in text else "")
+
+
+CALLED = re.compile(r"call (<[^>]*>) @(llvm\.[\w.]+)\(([^)]*)\)")
+
+
+def _with_declarations(text: str) -> str:
+    """And what the functions call themselves."""
+    missing: dict[str, str] = {}
+    for result, name, operands in CALLED.findall("\n".join(MEANING.values())):
+        if f"@{name}(" in text and not re.search(rf"^declare [^\n]*@{re.escape(name)}\(", text, re.MULTILINE):
+            types = ", ".join(operand.rpartition(" ")[0] for operand in operands.split(", "))
+            missing[name] = f"\ndeclare {result} @{name}({types})\n"
+    return text + "".join(missing.values())
 
 
 def _plain(name: str) -> str:

@@ -50,13 +50,14 @@ def shifts(text: str) -> int:
     return len(re.findall(r"= shl <", code)) + len(re.findall(r"= lshr <", code))
 
 
+@pytest.mark.parametrize("options", [AVX2, None], ids=["avx2", "host"])
 @pytest.mark.parametrize("computed", ["", COMPUTED])
 @pytest.mark.parametrize("ty", TYPES)
-def test_bits(ty: str, computed: str) -> None:
+def test_bits(ty: str, computed: str, options: Options | None) -> None:
     rng = np.random.default_rng(5)
     x, y = (rng.standard_normal((64, 256)) * 60).astype(TYPES[ty]), np.ones((64, 256), TYPES[ty])
     x[1, 3], x[2], x[3, 3], x[4, :9] = np.nan, -np.inf, np.inf, -np.inf
-    e, d = compile(program(ty, computed=computed), cache=False, options=AVX2)(x, y)
+    e, d = compile(program(ty, computed=computed), cache=False, options=options)(x, y)
     (wanted,) = compile(EXP.format(n=256, ty=ty), cache=False, options=AVX2)(d)
     np.testing.assert_array_equal(e.astype(np.float64), wanted.astype(np.float64))
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import stablehlo_py
+from stablehlo_py import Options
 from stablehlo_py.targets.cpus import host
+from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing import other_cpu
 
 pytestmark = pytest.mark.skipif(
@@ -44,3 +46,33 @@ def test_instructions(cpu: str, element: str, dtype: type, out: str, instruction
         assert instruction in executable.as_text("llvm-ir")
     assert (host(), stablehlo_py.compile(text, cache=False).as_text("llvm-ir")) == before
     np.testing.assert_array_equal(executable(a.astype(dtype), b.astype(dtype))[0], a @ b)
+
+
+ROWS = """func.func @main(%x: tensor<9x200x{t}>) -> (tensor<9x{t}>, tensor<9x{t}>, tensor<9x200x{t}>) {{
+  %least = stablehlo.constant dense<{least}> : tensor<{t}>
+  %most = stablehlo.constant dense<{most}> : tensor<{t}>
+  %0 = stablehlo.reduce(%x init: %least) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<9x200x{t}>, tensor<{t}>) -> tensor<9x{t}>
+  %1 = stablehlo.reduce(%x init: %most) applies stablehlo.minimum across dimensions = [1]
+    : (tensor<9x200x{t}>, tensor<{t}>) -> tensor<9x{t}>
+  %2 = stablehlo.exponential %x : tensor<9x200x{t}>
+  return %0, %1, %2 : tensor<9x{t}>, tensor<9x{t}>, tensor<9x200x{t}>
+}}"""
+INFINITIES = {"f32": ("0xFF800000", "0x7F800000"), "f64": ("0xFFF0000000000000", "0x7FF0000000000000")}
+
+
+@pytest.mark.parametrize(("element", "dtype", "kind"), [("f32", np.float32, "ps"), ("f64", np.float64, "pd")])
+def test_steps_of_floats(element: str, dtype: type, kind: str) -> None:
+    x = (np.random.default_rng(0).standard_normal((9, 200)) * 60).astype(dtype)
+    x[1, 7], x[2, 8], x[3, 9] = np.nan, np.inf, -np.inf
+    x[4], x[4, ::2], x[5], x[6, 10], x[7, 11] = 0.0, -0.0, -0.0, 720, -740
+    least, most = INFINITIES[element]
+    text = ROWS.format(t=element, least=least, most=most)
+    with other_cpu.as_cpu("znver4"):
+        executable = stablehlo_py.compile(text, cache=False)
+        for name in ("range", "fixupimm", "scalef"):
+            assert f"avx512.mask.{name}.{kind}.512" in executable.as_text("llvm-ir")
+    plain = Options(codegen=CodegenOptions(cpu="x86-64-v3"))
+    for found, wanted in zip(executable(x), stablehlo_py.compile(text, cache=False, options=plain)(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))

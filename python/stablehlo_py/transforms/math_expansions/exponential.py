@@ -64,10 +64,12 @@ def exp(m: Arithmetic, x: Num) -> Num:
 
 def exp_not_positive(m: Arithmetic, x: Num) -> Num:
     """exp of x <= 0, the same bits with fewer operations: 2^(n + c) is normal, and then 2^-c rounds subnormal results."""
+    x = clamp(x, (_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)[0], None)
     if m.ldexp:
-        return exp(m, x)
+        n, r = reduce_exp(m, x)
+        return m.scale_one_and(expm1_of_rest(m, r), n)
     c = format_of(x).bias // 2 + 1
-    n, r = reduce_exp(m, clamp(x, (_EXP_RANGE_64 if format_of(x) is F64 else _EXP_RANGE_32)[0], None), biases=1, more=c)
+    n, r = reduce_exp(m, x, biases=1, more=c)
     power = power_of_two(n, c)
     return m.multiply_add(expm1_of_rest(m, r), power, power) * 2.0**-c
 

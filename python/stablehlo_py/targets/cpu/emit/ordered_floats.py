@@ -8,16 +8,19 @@ for the element before:
 
 Where only the end of many steps counts, the bits need no turning: negative floats count down as integers, so that the
 largest and the smallest float are each among the largest as signed bits, the smallest and the largest as unsigned ones.
-These are three instructions an element, none of which waits for another; `Ends` says which of the three it is.
+These are three instructions an element, none of which waits for another; `Ends` says which of the three it is. AVX-512 has two
+instructions instead, see `Numbers`, which two ports of an Intel core share, while one port has to do all maxima of integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.records import record
+from stablehlo_py.targets.cpu.emit import avx512_floats
 from stablehlo_py.targets.cpu.emit.nest import constant_vector
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
@@ -82,6 +85,7 @@ class Ends:
     """
 
     order: Order
+    width: ClassVar[int] = 3
 
     def start(self, ty: ir.VectorType) -> list[ir.Value]:
         return [constant_vector(ty, self._infinity)] * 3
@@ -107,6 +111,34 @@ class Ends:
         """The bits of -inf or inf as a signed integer."""
         infinity = self.order.infinity
         return infinity - (1 << (self.order.width - 1)) if self.order.largest else infinity
+
+
+@record
+class Numbers:
+    """The largest or smallest of many floats that are numbers, and a NaN where one is among them: `emit.avx512_floats`.
+
+    Each starts from -inf, or from inf where the smallest is asked for.
+    """
+
+    order: Order
+    width: ClassVar[int] = 2
+
+    def start(self, ty: ir.VectorType) -> list[ir.Value]:
+        floats = ir.VectorType.get(ty.shape, self.order.float_type)
+        start = constant_vector(floats, float("-inf") if self.order.largest else float("inf"))
+        return [start, start]
+
+    def join(self, ends: Sequence[ir.Value], others: Sequence[ir.Value]) -> list[ir.Value]:
+        (number, nan), (other, other_nan) = ends, others
+        return [avx512_floats.extreme(number, other, largest=self.order.largest), avx512_floats.nan_or(nan, other_nan)]
+
+    def join_floats(self, ends: Sequence[ir.Value], floats: ir.Value) -> list[ir.Value]:
+        return self.join(ends, [floats, floats])
+
+    def floats(self, ends: Sequence[ir.Value]) -> ir.Value:
+        """The largest or smallest float, lane by lane."""
+        number, nan = ends
+        return avx512_floats.nan_or(number, nan)
 
 
 def order_of(op: ir.Operation, cpu: Cpu) -> Order | None:

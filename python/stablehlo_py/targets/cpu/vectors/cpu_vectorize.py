@@ -2,7 +2,7 @@
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
 vector_body: one vector of them (of complex numbers, two), vector_reductions: what they sum up, early_ops: what is computed
-a step ahead. delayed_rows, uniform_sums: rewrites that go before.
+a step ahead. delayed_rows, uniform_sums, float_exponents: rewrites that go before.
 ordered_loops: those that LLVM's vectoriser need not try either.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
@@ -24,6 +24,7 @@ from stablehlo_py.targets.cpu.emit.ordered_loops import is_ordered
 from stablehlo_py.targets.cpu.emit.streaming import stream_end
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.vectors.delayed_rows import delay_last_loops
+from stablehlo_py.targets.cpu.vectors.float_exponents import take_float_exponents
 from stablehlo_py.targets.cpu.vectors.uniform_sums import join_uniform_sums
 from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, innermost, trip_count
 from stablehlo_py.targets.cpu.vectors.vector_loops import write_loop
@@ -88,6 +89,9 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
         if loop is not None and join_uniform_sums(loop):
             loop = innermost(op)
         if loop is not None and is_worth(loop, cpu):
+            if cpu.float_steps and take_float_exponents(loop, lanes_of(loop, cpu), cpu):
+                loop = innermost(op)
+                assert loop is not None
             found.append(loop)
         elif steps is None or steps > FEW_STEPS:
             left.append(op)

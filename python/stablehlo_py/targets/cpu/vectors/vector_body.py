@@ -14,9 +14,10 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.avx512_floats import scaled
 from stablehlo_py.targets.cpu.emit.ordered_floats import Order, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
-from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, part_of
+from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, is_ldexp, part_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
@@ -207,8 +208,13 @@ class Body:
         operands = [self._slot(v) for v in op.operands]
         slot = self._new_slot(op.results[0])
 
+        scales = is_ldexp(op) and isinstance(op.operands[1].type, ir.FloatType)  # see float_exponents
+
         def do(now: Now) -> None:
             lanes = [now.lanes(s) for s in operands]
+            if scales:
+                now.values[slot] = scaled(*lanes)
+                return
             now.values[slot] = ir.Operation.create(name, results=ty, operands=lanes, attributes=attributes).results[0]
 
         return do

@@ -188,10 +188,8 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
         return False
     if (name in PARTS or name == "arith.select") and _note_complex(loop, op):
         return True
-    if not name.startswith("arith.") or name in _SCALAR_ARITH:
-        intrinsic = name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
-        if not intrinsic and name not in _LANE_MATH:
-            return False
+    if (not name.startswith("arith.") or name in _SCALAR_ARITH) and not is_ldexp(op) and name not in _LANE_MATH:
+        return False
     # what a loop computes on its way here has been looked at
     new = [v for v in operands if v not in loop.varying]
     if not isinstance(ty, _SCALARS) or not all(isinstance(v.type, _SCALARS) for v in new):
@@ -199,6 +197,11 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
     if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ty.width == 1):
         loop.sizes[element_bytes(ty)] += 1
     return True
+
+
+def is_ldexp(op: ir.Operation) -> bool:
+    """Whether an op is LLVM's ldexp, or what `float_exponents` makes of it."""
+    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
 
 
 def _note_complex(loop: Innermost, op: ir.Operation) -> bool:

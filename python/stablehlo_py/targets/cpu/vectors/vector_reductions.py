@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.emit.avx512_floats import has_instructions
 from stablehlo_py.targets.cpu.emit.nest import constant_vector
-from stablehlo_py.targets.cpu.emit.ordered_floats import Ends, order_of
+from stablehlo_py.targets.cpu.emit.ordered_floats import Ends, Numbers, Order, order_of
 from stablehlo_py.targets.cpu.vectors.vector_legality import Reduction
 
 # op: its name as a reduction of lanes, and what changes nothing: a number, or an end of the range of integers
@@ -32,9 +33,10 @@ _KINDS: dict[str, tuple[str, float | str]] = {
 }
 
 
-_MANY = 12  # vectors: each saves two instructions, the end has some twenty more
+# vectors: each saves two instructions, the end has some twenty more; each saves three, the end has one more
+_MANY, _SOME = 12, 4
 
-State = list[ir.Value]  # the partial results of a vector: one, or the `Ends` of an order
+State = list[ir.Value]  # the partial results of a vector: one, or the `Ends` or `Numbers` of an order
 
 
 class Lanes:
@@ -45,14 +47,14 @@ class Lanes:
 
     def __init__(self, of: Reduction, lanes: int, vectors: int | None, cpu: Cpu) -> None:
         self.of, self.order = of, order_of(of.op, cpu)
-        self.ends = Ends(self.order) if self.order and _are_many(vectors, cpu) else None
+        self.ends = _ends(self.order, lanes, vectors, cpu) if self.order else None
         element = self.order.integer if self.order else of.carried.type
         self.type = ir.VectorType.get([lanes], element)
 
     @property
     def width(self) -> int:
         """Values in a State."""
-        return 3 if self.ends else 1
+        return self.ends.width if self.ends else 1
 
     def start(self) -> State:
         """Lanes that change nothing."""
@@ -105,9 +107,15 @@ class Lanes:
         ]
 
 
-def _are_many(vectors: int | None, cpu: Cpu) -> bool:
-    """Whether what three partial results save in each step is more than they cost at the end.
+def _ends(order: Order, lanes: int, vectors: int | None, cpu: Cpu) -> Ends | Numbers | None:
+    """Several partial results, where what they save in each step is more than they cost at the end.
 
     x86 without AVX has no maxima of words, and makes each of compares.
     """
-    return cpu.vector_bytes >= 32 and (vectors is None or vectors >= _MANY)
+
+    def are(many: int) -> bool:
+        return vectors is None or vectors >= many
+
+    if has_instructions(ir.VectorType.get([lanes], order.float_type), cpu):
+        return Numbers(order) if are(_SOME) else None
+    return Ends(order) if cpu.vector_bytes >= 32 and are(_MANY) else None
