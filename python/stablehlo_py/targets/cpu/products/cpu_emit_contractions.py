@@ -12,10 +12,9 @@ compute has the same bits, and no edge needs code of its own. A kernel of nothin
 panels begin .. end, or tiles of rows where there are more rows than columns: a thread packs its share of one operand, and
 all of the other once. With many of both, the panels are packed by a launch of their own, and shared by all who then do tiles
 of rows. Panels that are too many for the second-level cache are asked for beside the tiles of the panel before, where
-registers are many. With few rows a panel is used right after it is packed, while it is in the first-level cache; where
-registers are few, it is packed row by row beside the tiles of the panel before, so that nothing waits for memory. What is
-summed for one element of C depends on k alone, neither on its place nor on the cuts: blocks of ascending k, each summed up
-from zero, added in ascending order.
+registers are many. With few rows a panel is used right after it is packed, and never again: it is packed row by row beside
+the tiles of the panel before, so that nothing waits for memory. What is summed for one element of C depends on k alone,
+neither on its place nor on the cuts: blocks of ascending k, each summed up from zero, added in ascending order.
 """
 
 from __future__ import annotations
@@ -227,7 +226,6 @@ class Product:
         # each panel is packed row by row while the tiles of the one before are summed up
         self.packs_ahead = (
             self.just_in_time
-            and self.steps_are_short
             and self.group == 1
             and not (self.is_packed or self.by_rows or form.is_small_float or form.offsets)
             and self.b_labels[-1] == "n"

@@ -105,7 +105,7 @@ def _added_up(of: Product, walk: Walk, t: Index, j: Index, sums: list[ir.Value])
 
     def step(k: ir.Value, *carried: ir.Value) -> list[ir.Value]:
         places, sums = carried[: len(moves)], carried[len(moves) :]
-        if not of.steps_are_short:
+        if not of.steps_are_short and not of.packs_ahead:
             _ask_for_next(of, t, k, j)
         left, right = lhs.moved(k if walk.lhs_step == 1 else places[1]), Address.of(of.packed_b, [places[0]])
         row = [right.moved(w * of.lanes).load(of.vectors.type) for w in range(of.width)]
@@ -134,7 +134,7 @@ def _added_up(of: Product, walk: Walk, t: Index, j: Index, sums: list[ir.Value])
         # each tile of the block asks for its share of the rows, one after as many steps as there are tiles
         row = multiply(t, nest.ceil_divided(of.steps, of.tiles_beside))
         found = nest.loop(0, of.steps, of.tiles_beside, asking, [nest.index(row), *starts, *sums])[1:]
-    elif of.steps_are_short and _packs_next(of):
+    elif of.packs_ahead or (of.steps_are_short and _packs_next(of)):
         found = nest.loop(0, of.steps, of.tiles, stretch, [*starts, *sums])
     else:
         found = nest.loop(0, of.steps, 1, step, [*starts, *sums])
