@@ -26,6 +26,8 @@ class Cpu:
     masks: bool = False  # loads and stores of some lanes, for elements of every size
     float_steps: bool = False  # vrangeps, vfixupimmps and vscalefps
     fetches_ahead: bool = False  # by itself, what is read next: of one stream as far as memory allows, of several rows
+    # bytes: how far ahead a loop over long buffers asks all the same, 0 where nobody measured that it pays
+    asks_ahead: int = 0
     bf16_tiles: bool = False  # tdpbf16ps: products of tiles of 16 rows of 64 bytes
     int8_tiles: bool = False  # tdpbssd and the like
 
@@ -51,7 +53,9 @@ def cpu_of(features: str) -> Cpu:
             int16_pairs="avx512bw" in has,
             masks="avx512bw" in has,
             float_steps="avx512dq" in has,
-            fetches_ahead=not amd,  # measured on a Sapphire Rapids, and not on Intel's smaller cores
+            # measured on a Sapphire Rapids, and not on Intel's smaller cores
+            fetches_ahead=not amd,
+            asks_ahead=0 if amd else 2048,
             bf16_tiles={"amx-tile", "amx-bf16"} <= has,
             int8_tiles={"amx-tile", "amx-int8"} <= has,
         )

@@ -349,6 +349,35 @@ func.func @next_row(%x: memref<60x8192xf32>, %y: memref<60x8192xf32>) attributes
 
 // -----
 
+// A loop over a long buffer asks for what comes soon, of the buffers that no cache of a core holds.
+// CHECK-LABEL: func.func @soon
+// CHECK: scf.for
+// CHECK-COUNT-2: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: return
+// AVX2-LABEL: func.func @soon
+// AVX2-NOT: llvm.intr.prefetch
+// AVX2: return
+func.func @soon(%x: memref<524288xf32>, %y: memref<1024xf32>, %z: memref<524288xf32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c524288 = arith.constant 524288 : index
+  %c1024 = arith.constant 1024 : index
+  scf.for %i = %c0 to %c524288 step %c1 {
+    %a = memref.load %x[%i] : memref<524288xf32>
+    %b = arith.mulf %a, %a : f32
+    memref.store %b, %z[%i] : memref<524288xf32>
+  }
+  scf.for %i = %c0 to %c1024 step %c1 {
+    %a = memref.load %y[%i] : memref<1024xf32>
+    %b = arith.mulf %a, %a : f32
+    memref.store %b, %y[%i] : memref<1024xf32>
+  }
+  return
+}
+
+// -----
+
 // Dimensions of one element do not matter: a step moves by one.
 // CHECK-LABEL: func.func @of_one_element
 // CHECK-SAME: kernel.vectors

@@ -135,7 +135,7 @@ def _ops_around(loops: Sequence[ir.Operation]) -> list[ir.Operation]:
 
 def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> list[Plan]:
     """A plan for each loop; where the executor cuts a kernel between them may change."""
-    past, ahead = written_past_caches(function, cpu), reads_ahead(loops)
+    past, ahead = written_past_caches(function, cpu), reads_ahead(loops, cpu)
     cut = _cut_at_blocks(function, loops)
     plans = []
     for loop in loops:

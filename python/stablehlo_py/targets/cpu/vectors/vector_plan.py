@@ -231,16 +231,22 @@ def streams_of(loop: Innermost, lanes: int, cpu: Cpu, *, is_cut: bool) -> int:
     return STREAMS if far_apart and steps >= STREAMS * 2 * lanes else 1
 
 
-def reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
-    """Which loads ask for what is so many bytes behind them: the next row.
+def reads_ahead(loops: Sequence[Innermost], cpu: Cpu) -> dict[ir.Value, int]:
+    """Which loads ask for what is so many bytes behind them: the next row, or in a loop that is no row's what comes soon.
 
     The loops of a row find it in the cache but for the first, which waits for memory while nothing is computed. So the
     busiest of them asks for the row that comes next: while it computes, memory has the time.
+
+    Of a loop that computes long, a core sees few steps at once, and what fetches by itself ends at each page: x * 2 +
+    tanh(y) - exp(-z) of 64 MiB each takes 1.3 times as long without asking, and what only adds 1.03 times (Sapphire Rapids).
     """
     busiest: dict[tuple[ir.Value, ir.Value], tuple[Innermost, ir.Value, int]] = {}
+    soon: dict[ir.Value, int] = {}
     for loop in loops:
         parent = loop.op.parent
         if parent is None or parent.operation.name != "scf.for":
+            loads = [op for op in loop.body if op.name == "memref.load"] if cpu.asks_ahead else ()
+            soon.update((op.results[0], cpu.asks_ahead) for op in loads if _is_far(op.operands[0]))
             continue
         row = parent.regions[0].blocks[0].arguments[0]
         for op in loop.body:
@@ -252,7 +258,7 @@ def reads_ahead(loops: Sequence[Innermost]) -> dict[ir.Value, int]:
             before = busiest.get((buffer, row))
             if before is None or loop.work > before[0].work:
                 busiest[buffer, row] = (loop, op.results[0], min(_row_bytes(op, row), MOST_AHEAD))
-    return {load: distance for _, load, distance in busiest.values()}
+    return soon | {load: distance for _, load, distance in busiest.values()}
 
 
 def rows_ahead(loop: Innermost, row: ir.Value, cpu: Cpu) -> dict[ir.Value, int]:
