@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from ops.agree import numbers
 import stablehlo_py
 from stablehlo_py.compiler import Options
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.windows import winograd_emitter, winograd_plan
+from stablehlo_py.targets.cpu.windows import matrix_plan, winograd_emitter, winograd_plan
 from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.other_cpu import as_cpu
 
@@ -66,8 +67,8 @@ def emitted() -> Iterator[mock.Mock]:
 
 @pytest.fixture
 def whatever_it_takes() -> Iterator[None]:
-    """Filters wherever they are right, also where they are no faster."""
-    with mock.patch.multiple(winograd_plan, GAIN=0.1, LEAST_WORK=1):
+    """Filters wherever they are right, also where they are no faster, or slower than tiles."""
+    with mock.patch.multiple(winograd_plan, GAIN=0.1, LEAST_WORK=1), mock.patch.object(matrix_plan, "GAIN", math.inf):
         yield
 
 

@@ -1,6 +1,7 @@
-"""Kernels that are one convolution: as register tiles of plain sums, or by Winograd's filters where those take less.
+"""Kernels that are one convolution: as register tiles of plain sums, by Winograd's filters or on matrix tiles.
 
-convolution_emitter.py and winograd_emitter.py write the loops, convolution_plan.py and winograd_plan.py count the cycles.
+convolution_emitter.py, winograd_emitter.py and matrix_emitter.py write the loops; convolution_plan.py, winograd_plan.py and
+matrix_plan.py count the cycles, of which the fewest decide.
 """
 
 from __future__ import annotations
@@ -12,25 +13,30 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.later import Later
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.mlir import func, ir
-from stablehlo_py.records import replace
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, Form, form_of
 from stablehlo_py.targets.cpu.windows import winograd_plan
-from stablehlo_py.targets.cpu.windows.convolution_plan import CONVERTED, plan_of
+from stablehlo_py.targets.cpu.windows.convolution_plan import CONVERTED, Plan, plan_of
 from stablehlo_py.targets.cpu.windows.convolutions import CONVOLUTION, Geometry
+from stablehlo_py.targets.cpu.windows.winograd_plan import Winograd
 from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.windows import convolution_emitter as _emitter
+    from stablehlo_py.targets.cpu.windows import matrix_emitter as _matrix_emitter
+    from stablehlo_py.targets.cpu.windows import matrix_plan as _matrix_plan
     from stablehlo_py.targets.cpu.windows import winograd_emitter as _winograd_emitter
 else:  # each of some convolutions
     _emitter = Later("stablehlo_py.targets.cpu.windows.convolution_emitter")
+    _matrix_emitter = Later("stablehlo_py.targets.cpu.windows.matrix_emitter")
+    _matrix_plan = Later("stablehlo_py.targets.cpu.windows.matrix_plan")
     _winograd_emitter = Later("stablehlo_py.targets.cpu.windows.winograd_emitter")
 
 
 class CpuEmitConvolutions(Pass):
-    """Replace the body of kernels that are one convolution of floats or bytes by register tiles of sums or Winograd's filters."""
+    """Replace the body of kernels that are one convolution of floats or bytes by register tiles, Winograd's filters or AMX."""
 
     name: ClassVar[str] = "cpu-emit-convolutions"
     only_with: ClassVar[tuple[str, ...]] = (CONVOLUTION,)
@@ -49,10 +55,55 @@ class CpuEmitConvolutions(Pass):
 def emit(function: ir.Operation, cpu: Cpu) -> None:
     """Give a kernel its loops; leave it as it is where they would be no better."""
     geometry = Geometry.from_attribute(function.attributes[CONVOLUTION])
+    by_vectors = _by_vectors(geometry, cpu)
+    tiles = None
+    if cpu.int8_tiles or cpu.bf16_tiles:
+        tiles = _matrix_plan.plan_of(geometry, cpu, by_vectors.cycles if by_vectors else math.inf)
+    if by_vectors is None and tiles is None:
+        return
+    block = function.regions[0].blocks[0]
+    for operation in reversed(list(block.operations)):
+        operation.operation.erase()
+    with ir.InsertionPoint(block), function.location, nest.shared_indices(block):
+        nest.flatten_arguments(function)
+        arguments = list(block.arguments)
+        x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
+        if tiles is not None:
+            _matrix_emitter.emit(tiles, geometry, (x, w, out), function)
+        elif by_vectors is not None:
+            by_vectors.emit((x, w, out), function, cpu)
+        func.return_([])
+    for mark in (nest.VECTOR_CODE, nest.TILED_CODE, BUFFERS_FIRST):
+        function.attributes[mark] = ir.UnitAttr.get()
+
+
+@record
+class _ByVectors:
+    """A plan of plain sums, or one of Winograd's filters if those take less."""
+
+    geometry: Geometry
+    form: Form
+    padded: bool
+    plain: Plan | None
+    filtered: Winograd | None
+
+    @property
+    def cycles(self) -> float:
+        return min(plan.cycles for plan in (self.plain, self.filtered) if plan is not None)
+
+    def emit(self, buffers: tuple[ir.Value, ir.Value, ir.Value], function: ir.Operation, cpu: Cpu) -> None:
+        if self.filtered is not None:
+            _winograd_emitter.emit(self.filtered, self.form, buffers, function)
+        elif self.plain is not None:
+            _emitter.emit(self.geometry, self.form, self.plain, buffers, padded=self.padded, cpu=cpu)
+
+
+def _by_vectors(geometry: Geometry, cpu: Cpu) -> _ByVectors | None:
+    """The best without matrix tiles; None where that is the loops that are there."""
     form = _form_of(geometry, cpu)
     grouped = geometry.in_groups(form.group) if form else None
     if form is None or grouped is None:
-        return
+        return None
     # what bytes are moved by is taken off for the whole depth of a panel, which differs between phases
     axes = grouped.axes if form.offsets else tuple(axis.in_phases() for axis in grouped.axes)
     geometry = replace(grouped, axes=axes)
@@ -63,21 +114,8 @@ def emit(function: ir.Operation, cpu: Cpu) -> None:
     )
     filtered = winograd_plan.plan_of(geometry, form, cpu, plan.cycles if plan is not None else math.inf)
     if plan is None and filtered is None:
-        return
-    block = function.regions[0].blocks[0]
-    for operation in reversed(list(block.operations)):
-        operation.operation.erase()
-    with ir.InsertionPoint(block), function.location, nest.shared_indices(block):
-        nest.flatten_arguments(function)
-        arguments = list(block.arguments)
-        x, w, out = (arguments[n] for n in (geometry.image, geometry.kernel, -1))
-        if filtered is not None:
-            _winograd_emitter.emit(filtered, form, (x, w, out), function)
-        elif plan is not None:
-            _emitter.emit(geometry, form, plan, (x, w, out), padded=padded, cpu=cpu)
-        func.return_([])
-    for mark in (nest.VECTOR_CODE, nest.TILED_CODE, BUFFERS_FIRST):
-        function.attributes[mark] = ir.UnitAttr.get()
+        return None
+    return _ByVectors(geometry, form, padded, plan, filtered)
 
 
 def _form_of(geometry: Geometry, cpu: Cpu) -> Form | None:

@@ -23,7 +23,6 @@ from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.records import replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
-from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.products.product_forms import (
     Form,
@@ -34,7 +33,7 @@ from stablehlo_py.targets.cpu.products.product_forms import (
     widened,
 )
 from stablehlo_py.targets.cpu.windows import winograd
-from stablehlo_py.targets.cpu.windows.convolutions import Geometry
+from stablehlo_py.targets.cpu.windows.kernel_order import by_features
 from stablehlo_py.targets.cpu.windows.winograd import Place
 from stablehlo_py.targets.cpu.windows.winograd_image import ImageParts
 from stablehlo_py.targets.cpu.windows.winograd_passes import Passes, passes_of
@@ -92,7 +91,7 @@ class _Emitter:
         self.kernel_passes = Passes(lines, *sizes, [*firsts, (0, *last)], self.weights.type)
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
-        self.w, self.of = self._kernel_by_features()
+        self.w, self.of = by_features(self.w, self.of, self.plan.lanes)
         self.results = StepResults(self.plan, self.of, self.form, (self.x, self.w, self.out))
         panels = self.plan.panels
         if not self.plan.shares_kernel:
@@ -122,33 +121,6 @@ class _Emitter:
         self._panels(starts)
 
     # --- the kernel
-
-    def _kernel_by_features(self) -> tuple[ir.Value, Geometry]:
-        """The kernel with its output features innermost, and the convolution that reads it: a copy where they are not.
-
-        What lies between two features moves out, the rest stays where it is.
-        """
-        of = self.of
-        between = of.loops["f"].w
-        if between == 1:
-            return self.w, of
-        vectors = Vectors(ir.MemRefType(self.w.type).element_type, self.plan.lanes)
-        count = ir.MemRefType(self.w.type).shape[0]
-        features, block = self.plan.features, between * self.plan.features
-        copy = nest.scratch([count], vectors.element)
-
-        def part(at: Index) -> None:
-            source, target = Address.of(self.w, [at]), Address.of(copy, [at])
-            turned(source, between, features, target, features, between, vectors)
-
-        nest.once_or_loop(count, block, part)
-
-        def moved(stride: int) -> int:
-            return stride * features if abs(stride) < between else stride
-
-        axes = tuple(replace(axis, w=moved(axis.w)) for axis in of.axes)
-        loops = {**of.loops, "f": replace(of.loops["f"], w=1), "i": replace(of.loops["i"], w=moved(of.loops["i"].w))}
-        return copy, replace(of, loops=loops, axes=axes, first_tap=sum(-(a.taps - 1) * min(a.w, 0) for a in axes))
 
     def _panel_of_kernel(self, panel: Index) -> None:
         plan, group, i = self.plan, self.form.group, self.of.loops["i"]

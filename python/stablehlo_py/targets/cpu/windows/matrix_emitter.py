@@ -1,0 +1,382 @@
+"""The loops of a convolution by matrix tiles.
+
+    pack the weights in panels of features, for each tap the tiles of rhs            in a launch before the others if many
+    for each step (some images, some places of the first axis, some panels):         parallel
+      copy the part of the image that it reads, with zeros around                    unless it is read as it is
+      for each panel, for each row of places, for each tile of them:
+        sums of products over taps and input features, all in tiles
+        sums to the result                                                           by way of a buffer, if not all are results
+
+matrix_plan.py has the steps; matrix_image.py copies the image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stablehlo_py.mlir import arith, ir
+from stablehlo_py.records import record
+from stablehlo_py.targets.cpu.emit import matrix_tiles, nest
+from stablehlo_py.targets.cpu.emit.matrix_tiles import LANES, ROWS
+from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.register_transpose import turned
+from stablehlo_py.targets.cpu.emit.streaming import Address
+from stablehlo_py.targets.cpu.products.product_forms import (
+    Form,
+    exponent,
+    is_exact,
+    multiply_add_pairs_in_f32,
+    no_magnitude,
+    rows_to_lanes,
+    smaller_magnitude,
+)
+from stablehlo_py.targets.cpu.windows.convolutions import Geometry, Loop
+from stablehlo_py.targets.cpu.windows.kernel_order import by_features
+from stablehlo_py.targets.cpu.windows.matrix_image import ImageCopy
+from stablehlo_py.targets.cpu.windows.matrix_plan import Matrices
+from stablehlo_py.transforms.kernels.kernel_parallel import PHASES, give_range
+from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
+
+Index = int | ir.Value
+UNROLLED = 4  # products of tiles that are written out
+WORK = 5  # of what other kernels count: from 60 us on, it pays to wake a thread
+LHS, RHS = 2, 3  # tiles; sums are in those before
+
+
+def emit(
+    plan: Matrices, geometry: Geometry, buffers: tuple[ir.Value, ir.Value, ir.Value], function: ir.Operation
+) -> None:
+    """The whole kernel: image, kernel and result are `buffers`, which `geometry` describes."""
+    first = plan.all_panels if plan.shares_weights else 0
+    steps = first + plan.split.steps
+    begin, end = (arith.constant(ir.IndexType.get(), n) for n in (0, steps))
+    _Emitter(plan, geometry, buffers).emit(begin, end)
+    if steps > 1:
+        give_range(function, begin, end, steps, int(WORK * plan.cycles), plan.grain)
+    if first:
+        function.attributes[PHASES] = ir.DenseI64ArrayAttr.get([0, first, first, steps])
+
+
+@record
+class _Target:
+    """Where sums go: one place `between` elements from the next, each tile of features so many elements further."""
+
+    first: Address
+    between: int
+    offsets: Sequence[int]
+
+
+class _Emitter:
+    """weights: (panel, tap, block of neighbours, lane of them, feature of the panel), lanes of 32 bits.
+
+    sums: (place of a row, feature of a panel).
+    """
+
+    def __init__(self, plan: Matrices, geometry: Geometry, buffers: tuple[ir.Value, ir.Value, ir.Value]) -> None:
+        self.plan, self.given, self.of = plan, geometry, plan.geometry
+        self.x, self.w, self.out = buffers
+        self.form = Form(self.of.elements.split(",")[1], plan.group, LANES, plan.instruction, tiles=True)
+        self.lanes = Vectors(ir.IntegerType.get_signless(32), LANES)
+        self.total = Vectors(ir.MemRefType(self.out.type).element_type, LANES)
+        self.row = plan.wide * LANES  # lanes in a row of the weights
+        self.copy = ImageCopy(plan, self.x) if plan.pitch else None
+        self.weights = nest.scratch([plan.all_panels * plan.panel_words], self.lanes.element)
+        if plan.shares_weights:
+            self.weights.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
+        if not plan.is_direct:
+            places = plan.tiles * ROWS if plan.is_turned else ROWS
+            self.sums = nest.scratch([places * self.row], self.total.element)
+        if self.form.is_small_float:
+            self.noted_image = nest.scratch([1], self.lanes.element)
+            self.noted_weights = nest.scratch([plan.all_panels], self.lanes.element)
+            if plan.shares_weights:
+                self.noted_weights.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
+        # of fewer features than lanes
+        self.mask = self.total.mask(plan.features) if plan.features < LANES else None
+
+    def emit(self, begin: ir.Value, end: ir.Value) -> None:
+        plan = self.plan
+        self.w, _ = by_features(self.w, self.given, LANES)
+        matrix_tiles.configure()
+        if self.copy is not None:
+            self.copy.begin()
+        if not plan.shares_weights:
+            nest.once_or_loop(plan.all_panels, 1, self._pack)
+            nest.loop(begin, end, 1, lambda number: self._step(number))
+        else:
+            nest.loop(
+                begin,
+                end,
+                1,
+                lambda number: nest.when(
+                    nest.is_below(number, plan.all_panels),
+                    lambda: self._pack(number),
+                    lambda: self._step(nest.index(nest.subtract(number, plan.all_panels))),
+                ),
+            )
+        matrix_tiles.release()
+
+    # --- the weights
+
+    def _pack(self, panel: Index) -> None:
+        """All rows of all tiles of a panel; zeros behind the last neighbours of a tap."""
+        plan, of = self.plan, self.of
+        group, in_panel = nest.divided(panel, plan.panels_of_group)
+        first = add(of.first_tap, add(multiply(group, of.loops["g"].w), self._feature(in_panel)))
+        outer, run = plan.summed
+        whole, rest = divmod(run.extent, plan.group)
+
+        def some(w: Index, target: Index, count: int) -> None:
+            source = Address.of(self.w, [w])
+            for v, offset in enumerate(plan.lane_offsets):
+                stored = Vectors(ir.MemRefType(self.w.type).element_type, LANES)
+                mask = None if self.mask is None else stored.mask(plan.features)
+                rows = [source.moved(offset + n * run.w).load(stored.type, mask) for n in range(count)]
+                rows += [stored.zero()] * (plan.group - count)
+                Address.of(self.weights, [add(target, v * LANES)]).store(rows_to_lanes(self.form, rows))
+
+        def tap(loops: Sequence[Loop], w: Index, number: Index) -> None:
+            if loops:
+                loop, *others = loops
+                nest.once_or_loop(
+                    loop.extent,
+                    1,
+                    lambda n: tap(others, add(w, multiply(n, loop.w)), add(multiply(number, loop.extent), n)),
+                )
+                return
+            target = add(multiply(panel, plan.panel_words), multiply(number, plan.blocks * ROWS * self.row))
+
+            def lane(n: Index) -> None:
+                some(add(w, multiply(n, plan.group * run.w)), add(target, multiply(n, self.row)), plan.group)
+
+            if whole:
+                nest.once_or_loop(whole, 1, lane)
+            if rest:
+                some(add(w, whole * plan.group * run.w), add(target, whole * self.row), rest)
+            filled = whole + (1 if rest else 0)
+            if filled < plan.blocks * ROWS:
+                zero = self.lanes.zero()
+                nest.loop(
+                    filled * self.row,
+                    plan.blocks * ROWS * self.row,
+                    LANES,
+                    lambda n: Address.of(self.weights, [add(target, n)]).store(zero),
+                )
+
+        tap(outer, first, 0)
+        if self.form.is_small_float:
+            packed = Address.of(self.weights, [multiply(panel, plan.panel_words)])
+            self._note(packed, plan.panel_words, self.noted_weights, panel)
+
+    def _feature(self, panel: Index) -> Index:
+        """The first feature of a panel in its group; the last panel may overlap the one before."""
+        plan = self.plan
+        first = multiply(panel, plan.width)
+        return nest.minimum(first, plan.features - plan.width) if plan.features % plan.width else first
+
+    # --- a step
+
+    def _step(self, number: ir.Value) -> None:
+        plan, of, split = self.plan, self.of, self.plan.split
+        rest, part = nest.divided(number, split.counts["lanes"])
+        images, along = nest.divided(rest, split.counts["o0"])
+        b, first = multiply(images, plan.images), multiply(along, plan.rows)
+        if of.axes[0].places % plan.rows:
+            first = nest.minimum(first, of.axes[0].places - plan.rows)
+        panel = multiply(part, plan.panels)
+        if plan.all_panels % plan.panels:
+            panel = nest.minimum(panel, plan.all_panels - plan.panels)
+        group = part if of.loops["g"].extent > 1 else 0
+        if self.copy is not None:
+            self.copy.fill(b, first, multiply(group, of.loops["g"].x))
+            if self.form.is_small_float:
+                self._note(Address.of(self.copy.buffer, [0]), self.copy.size // plan.group, self.noted_image, 0)
+            x: Index = 0
+        else:
+            x = nest.place_of(
+                [b, multiply(first, of.axes[0].step), group], [of.loops["b"].x, of.axes[0].x, of.loops["g"].x]
+            )
+            x = add(x, -sum(axis.before * axis.x for axis in of.axes))
+        out = nest.place_of([b, first, group], [of.loops["b"].o, of.axes[0].o, of.loops["g"].o])
+
+        def one(n: Index) -> None:
+            at = add(panel, n)
+            in_group = n if of.loops["g"].extent > 1 else at
+            self._places(plan.places, x, at, add(out, multiply(self._feature(in_group), of.loops["f"].o)))
+
+        nest.once_or_loop(plan.panels, 1, one)
+
+    def _places(self, loops: Sequence[Loop], x: Index, panel: Index, out: Index) -> None:
+        loop, *others = loops
+        if others:
+            nest.once_or_loop(
+                loop.extent,
+                1,
+                lambda n: self._places(others, add(x, multiply(n, loop.x)), panel, add(out, multiply(n, loop.o))),
+            )
+            return
+        plan = self.plan
+        image = Address.of(self.x if self.copy is None else self.copy.buffer, [x])
+        weights = Address.of(self.weights, [multiply(panel, plan.panel_words)])
+        exact = self._is_exact(panel)
+
+        def tiles(n: Index) -> None:
+            if plan.is_direct:
+                if loop.extent % ROWS:
+                    n = nest.minimum(n, loop.extent - ROWS)
+                to = _Target(Address.of(self.out, [add(out, multiply(n, loop.o))]), loop.o, plan.lane_offsets)
+            else:
+                place = multiply(n, self.row) if plan.is_turned else 0
+                to = _Target(Address.of(self.sums, [place]), self.row, range(0, self.row, LANES))
+            at = image.moved(multiply(n, loop.x))
+            nest.when(
+                exact, lambda: self._in_tiles(at, loop.x, weights, to), lambda: self._in_f32(at, loop.x, weights, to)
+            )
+            if not plan.is_direct and not plan.is_turned:
+                self._in_order(n, out)
+
+        nest.once_or_loop(loop.extent if plan.is_direct else plan.tiles * ROWS, ROWS, tiles)
+        if plan.is_turned:
+            self._turned(plan.results, 0, out)
+
+    # --- the sums of a tile of places, so many elements apart
+
+    def _in_tiles(self, image: Address, between: int, weights: Address, to: _Target) -> None:
+        plan = self.plan
+        tile = ROWS * self.row
+
+        def step(image: Address, weights: Address) -> None:
+            matrix_tiles.load(LHS, image, between * plan.element_bytes)
+            for v in range(plan.wide):
+                matrix_tiles.load(RHS + v, weights.moved(v * LANES), self.row * 4)
+                matrix_tiles.multiply_add(plan.instruction, v, LHS, RHS + v)
+
+        def taps(loops: Sequence[Loop], image: Address, weights: Address) -> None:
+            if not loops:
+                step(image, weights)
+                return
+            loop, *others = loops
+            apart = tile * math.prod(other.extent for other in others)
+
+            def one(n: Index) -> None:
+                taps(others, image.moved(multiply(n, loop.x)), weights.moved(multiply(n, apart)))
+
+            if not others and loop.extent <= UNROLLED:
+                for n in range(loop.extent):
+                    one(n)
+            else:
+                nest.once_or_loop(loop.extent, 1, one)
+
+        for v in range(plan.wide):
+            matrix_tiles.zero(v)
+        taps(self._steps, image, weights)
+        for v, offset in enumerate(to.offsets):
+            matrix_tiles.store(v, to.first.moved(offset), to.between * 4)
+
+    def _in_f32(self, image: Address, between: int, weights: Address, to: _Target) -> None:
+        """The same of bf16 without tiles, in the order in which tiles add up, subnormal numbers and all."""
+        plan = self.plan
+        tile = ROWS * self.row
+        zero = self.total.zero()
+
+        def block(left: Address, right: Address, totals: list[ir.Value]) -> list[ir.Value]:
+            def lane(n: ir.Value, *pairs: ir.Value) -> list[ir.Value]:
+                factor = left.moved(multiply(n, plan.group)).spread(self.lanes.type)
+                found = []
+                for v in range(plan.wide):
+                    lanes = right.moved(add(multiply(n, self.row), v * LANES)).load(self.lanes.type)
+                    found += multiply_add_pairs_in_f32(factor, lanes, pairs[2 * v : 2 * v + 2])
+                return found
+
+            pairs = nest.loop(0, ROWS, 1, lane, [zero] * (2 * plan.wide))
+            return [arith.addf(total, arith.addf(*pairs[2 * v : 2 * v + 2])) for v, total in enumerate(totals)]
+
+        def taps(loops: Sequence[Loop], left: Address, right: Address, totals: list[ir.Value]) -> list[ir.Value]:
+            if not loops:
+                return block(left, right, totals)
+            loop, *others = loops
+            apart = tile * math.prod(other.extent for other in others)
+
+            def one(n: ir.Value, *inner: ir.Value) -> list[ir.Value]:
+                return taps(others, left.moved(multiply(n, loop.x)), right.moved(multiply(n, apart)), list(inner))
+
+            return nest.loop(0, loop.extent, 1, one, totals)
+
+        def place(n: ir.Value) -> None:
+            totals = taps(self._steps, image.moved(multiply(n, between)), weights, [zero] * plan.wide)
+            for offset, total in zip(to.offsets, totals, strict=True):
+                to.first.moved(add(multiply(n, to.between), offset)).store(total)
+
+        nest.loop(0, ROWS, 1, lambda n: place(n))
+
+    @property
+    def _steps(self) -> list[Loop]:
+        """The loops over products of tiles in a sum, outermost first."""
+        plan = self.plan
+        return [*plan.summed[0], Loop("block", plan.blocks, plan.tile_elements, 0, 0)]
+
+    # --- small numbers
+
+    def _note(self, what: Address, count: int, noted: ir.Value, number: Index) -> None:
+        """Keep the exponent of the smallest magnitude of `count` lanes of bf16 pairs."""
+
+        def vector(n: ir.Value, least: ir.Value) -> list[ir.Value]:
+            lanes = Address(what.pointer, 4).moved(n).load(self.lanes.type)
+            return [smaller_magnitude(self.form, lanes, least)]
+
+        (least,) = nest.loop(0, count, LANES, vector, [no_magnitude(self.form)])
+        nest.store(exponent(least), noted, [number])
+
+    def _is_exact(self, panel: Index) -> ir.Value | bool:
+        """Whether tiles, which take subnormal numbers for zeros, lose none of this step's part of the image and this panel."""
+        if not self.form.is_small_float:
+            return True
+        return is_exact(nest.load(self.noted_image, [0]), nest.load(self.noted_weights, [panel]))
+
+    # --- results
+
+    def _in_order(self, first: Index, out: Index) -> None:
+        """What is a result of the places that have been summed up, from `first` of a row on, to the result's row at `out`."""
+        plan, last = self.plan, self.plan.results[-1]
+        end = add(first, ROWS)
+
+        def line(begin: Index, start: Index, to: Index) -> None:
+            """A line of results, whose first is at place `begin` of the row, from place `start` on."""
+
+            def place(n: ir.Value) -> None:
+                source = Address.of(self.sums, [multiply(nest.subtract(n, first), self.row)])
+                target = Address.of(self.out, [add(to, multiply(nest.subtract(n, begin), last.o))])
+                for v, offset in enumerate(plan.lane_offsets):
+                    value = source.moved(v * LANES).load(self.total.type)
+                    target.moved(offset).store(value, self.mask)
+
+            nest.loop(start, nest.minimum(end, add(begin, last.extent)), 1, lambda n: place(n))
+
+        if not plan.is_flat:
+            line(0, first, out)
+            return
+        lines = plan.results[0]
+        beyond = add(nest.divided(add(first, ROWS - 1), lines.x)[0], 1)
+
+        def one(y: ir.Value) -> None:
+            begin = multiply(y, lines.x)
+            line(begin, nest.maximum(first, begin), add(out, multiply(y, lines.o)))
+
+        nest.loop(nest.divided(first, lines.x)[0], nest.minimum(beyond, lines.extent), 1, lambda y: one(y))
+
+    def _turned(self, loops: Sequence[Loop], place: Index, out: Index) -> None:
+        """Those of a whole row to a result whose features are apart; place, out: where the loops begin."""
+        loop, *others = loops
+        if others:
+            nest.once_or_loop(
+                loop.extent,
+                1,
+                lambda n: self._turned(others, add(place, multiply(n, loop.x)), add(out, multiply(n, loop.o))),
+            )
+            return
+        apart = self.of.loops["f"].o
+        for v, offset in enumerate(self.plan.lane_offsets):
+            source = Address.of(self.sums, [add(multiply(place, self.row), v * LANES)])
+            target = Address.of(self.out, [add(out, offset * apart)])
+            turned(source, self.row, loop.extent, target, apart, min(LANES, self.plan.features), self.total)
