@@ -241,7 +241,6 @@ class Product:
             and self.chunk_panels * block_bytes * self.nr > cpu.l2 // A_SHARE
         )
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
-        self.a_width = _round_up(self.mr, self.lanes)  # of a tile of lhs as (k, m)
         self.packs_rows = form.tiles or self.a_labels[-1] == "k"
 
     @property
@@ -355,8 +354,9 @@ class Product:
             self.packed_b = nest.scratch([slots * self.packed_steps * self.nr], form.packed)
             if self.shares_panels:
                 self.packed_b.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
-        per_tile = self.mr * self.a_stride if self.packs_rows else self.packed_steps * self.a_width
-        self.packed_a = nest.scratch([self.block_tiles * per_tile], form.packed)
+        per_tile = self.mr * (self.a_stride if self.packs_rows else self.packed_steps)
+        # a tile of lhs as (k, m) is written in whole vectors
+        self.packed_a = nest.scratch([self.block_tiles * per_tile + self.lanes], form.packed)
         self.tile_of_c = nest.scratch([self.mr * self.nr], form.sums)
         self.noted_a = nest.scratch([1], ir.IntegerType.get_signless(32))
         self.noted_b = nest.scratch([self.chunk_panels * self.nr], ir.IntegerType.get_signless(32))

@@ -107,8 +107,8 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
-            base = multiply(nest.subtract(t, t0), of.packed_steps * of.a_width)
-            return _columns(of, "lhs", base, of.first_row(t), of.a_width, list(noted))
+            base = multiply(nest.subtract(t, t0), of.packed_steps * of.mr)
+            return _columns(of, "lhs", base, of.first_row(t), of.mr, list(noted))
 
         noted = nest.loop(t0, t1, 1, tile, noted)
     if of.form.is_small_float:
@@ -116,16 +116,19 @@ def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
 
 
 def _columns(of: Product, side: str, base: Index, start: Index, width: int, noted: Notes | None = None) -> Notes:
-    """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes."""
+    """An operand with k outermost: `width` columns from `start`, neighbouring rows of k sharing their lanes.
+
+    Of whole vectors: where `width` is none, a row reaches over the next one, which is written after it.
+    """
     source, labels, along, extent = (of.a, of.a_labels, "m", of.m) if side == "lhs" else (of.b, of.b_labels, "n", of.n)
-    target, apart = (of.packed_a, of.mr) if side == "lhs" else (of.packed_b, of.nr)
-    # of the starts; a tile may be wider than it has rows
+    target = of.packed_a if side == "lhs" else of.packed_b
     goes_back = of.short or of.repeats_rows if side == "lhs" else of.repeats_columns
-    last = extent - apart if goes_back else (extent - 1) // apart * apart
+    last = extent - width if goes_back else (extent - 1) // width * width  # of the starts
     parts = range(0, width, of.lanes)
+    reach = len(parts) * of.lanes
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
-    counts: list[Index] = [0 if last + width <= extent else lanes_left(of, extent, add(start, w)) for w in parts]
+    counts: list[Index] = [0 if last + reach <= extent else lanes_left(of, extent, add(start, w)) for w in parts]
 
     def row(step: ir.Value, *noted: ir.Value) -> Notes:
         found = list(noted)

@@ -182,7 +182,7 @@ def _walk(of: Product, t: Index, packed_row: Index, slot: Index, j: Index) -> Wa
         rhs, rhs_step = add(multiply(add(multiply(panel, of.k), of.at_k), PANEL), column), PANEL
     if of.a_labels[-1] == "k":
         return Walk(multiply(packed_row, of.a_stride), 1, of.a_stride, rhs, rhs_step)
-    return Walk(multiply(t, of.packed_steps * of.a_width), of.a_width, 1, rhs, rhs_step)
+    return Walk(multiply(t, of.packed_steps * of.mr), of.mr, 1, rhs, rhs_step)
 
 
 def _checked(of: Product, walk: Walk, slot: Index, fast: Callable[[], list[ir.Value]]) -> list[ir.Value]:
