@@ -349,6 +349,32 @@ func.func @next_row(%x: memref<60x8192xf32>, %y: memref<60x8192xf32>) attributes
 
 // -----
 
+// The next row, and on a core that is told to ask ahead what memory takes for the end of it.
+// CHECK-LABEL: func.func @next_short_row
+// CHECK: llvm.getelementptr {{.*}}[5120]
+// CHECK-NEXT: llvm.intr.prefetch
+// AVX2-LABEL: func.func @next_short_row
+// AVX2: llvm.getelementptr {{.*}}[4096]
+// AVX2-NEXT: llvm.intr.prefetch
+func.func @next_short_row(%x: memref<512x1024xf32>, %y: memref<512xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c512 = arith.constant 512 : index
+  %c1024 = arith.constant 1024 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %r = %c0 to %c512 step %c1 {
+    %s = scf.for %i = %c0 to %c1024 step %c1 iter_args(%acc = %zero) -> f32 {
+      %a = memref.load %x[%r, %i] : memref<512x1024xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    memref.store %s, %y[%r] : memref<512xf32>
+  }
+  return
+}
+
+// -----
+
 // A loop over a long buffer asks for what comes soon, of the buffers that no cache of a core holds.
 // CHECK-LABEL: func.func @soon
 // CHECK: scf.for
