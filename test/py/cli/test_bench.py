@@ -11,7 +11,9 @@ import pytest
 from stablehlo_py.cli.shlo import main
 from stablehlo_py.machine.cpu import Cpu, cpu_of
 from stablehlo_py.targets.cpu import peak
+from stablehlo_py.targets.cpu.emit.matrix_tiles import MULTIPLY
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.products.matrix_tile import form_of_tiles
 from stablehlo_py.targets.cpu.products.product_forms import DOTS, form_of
 from stablehlo_py.targets.cpus import known
 
@@ -75,7 +77,9 @@ def test_limits_of_this_machine_are_plausible() -> None:
     cpu = cpu_of(host()[1])
     # half, twice and four times as many in a register; far from each other even on a busy machine
     assert peak.flops_per_second("f64") < 0.8 * f32
-    if cpu.bf16_dot:
+    if cpu.bf16_tiles:
+        assert 4 * f32 < peak.flops_per_second("bf16") < 0.8 * peak.flops_per_second("i8")
+    elif cpu.bf16_dot:
         assert peak.flops_per_second("bf16") > 1.3 * f32
     if cpu.int8_dot:
         assert peak.flops_per_second("i8") > 2 * f32
@@ -87,6 +91,14 @@ def test_the_limit_is_measured_with_the_instruction_of_products(element: str, cp
     form = form_of(element, cpu, accumulates=False)
     text = peak._multiply_adds(form)
     assert (DOTS[element] if form.group > 1 else "llvm.fma") in text
+    llvmlite.parse_assembly(text).verify()
+
+
+@pytest.mark.parametrize("element", ["bf16", "i8", "ui8"])
+def test_the_limit_of_tiles_is_measured_with_their_instruction(element: str) -> None:
+    form = form_of_tiles(element, Cpu(64, 32, bf16_tiles=True, int8_tiles=True))
+    text = peak._tile_multiply_adds(form)
+    assert text.count(f"call void @{MULTIPLY[element, element]}(") == 4
     llvmlite.parse_assembly(text).verify()
 
 

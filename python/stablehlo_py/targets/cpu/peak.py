@@ -11,7 +11,9 @@ import numpy as np
 from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets import machine_code
 from stablehlo_py.targets.cpu.code import codegen
+from stablehlo_py.targets.cpu.emit.matrix_tiles import LANES, ROWS, shapes
 from stablehlo_py.targets.cpu.features import host
+from stablehlo_py.targets.cpu.products.matrix_tile import SUMS, form_of_tiles
 from stablehlo_py.targets.cpu.products.product_forms import Form, form_of
 
 CHAINS = 12  # independent sums: more than latency times rate of any core so far, and they fit 16 registers
@@ -21,12 +23,15 @@ COPY_BYTES = 64 << 20
 
 def flops_per_second(element: str = "f32") -> float:
     """Operations of one core in products of `element`, two for each multiply-add, by the instruction that products use."""
-    form = form_of(element, cpu_of(host()[1]), accumulates=False)
-    code = machine_code.Code([codegen.make_object(_multiply_adds(form), machine_code.CodegenOptions())])
+    cpu = cpu_of(host()[1])
+    form = form_of_tiles(element, cpu) or form_of(element, cpu, accumulates=False)
+    text = _tile_multiply_adds(form) if form.tiles else _multiply_adds(form)
+    code = machine_code.Code([codegen.make_object(text, machine_code.CodegenOptions())])
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[0])
     memory = np.zeros(CHAINS * form.lanes * form.bytes, np.uint8)
     best = _fastest(lambda: kernel(memory.ctypes.data, 0, STEPS))
-    return 2.0 * CHAINS * form.lanes * form.group * STEPS / best
+    sums = SUMS * ROWS * LANES * LANES if form.tiles else CHAINS * form.lanes
+    return 2.0 * sums * form.group * STEPS / best
 
 
 def mixed_flops_per_second(flops: Mapping[str, int]) -> float:
@@ -88,6 +93,29 @@ def _multiply_adds(form: Form) -> str:
         "}",
     ]
     return "\n".join(lines)
+
+
+def _tile_multiply_adds(form: Form) -> str:
+    """for i in begin .. end: sum[c] += x * y on matrix tiles, for as many tiles of sums as products have."""
+    rows = "".join(f"  call void @{form.dot}(i8 {c}, i8 {SUMS + c // 2}, i8 {SUMS + 2 + c % 2})\n" for c in range(SUMS))
+    numbers = ", ".join(f"i8 {number}" for number in shapes())
+    return f"""@shapes = internal constant [64 x i8] [{numbers}]
+declare void @llvm.x86.ldtilecfg(ptr)
+declare void @llvm.x86.tilerelease()
+declare void @{form.dot}(i8, i8, i8)
+define void @{machine_code.ENTRY}(ptr %buffers, i64 %begin, i64 %end) {{
+  call void @llvm.x86.ldtilecfg(ptr @shapes)
+  br label %loop
+loop:
+  %i = phi i64 [%begin, %0], [%next, %loop]
+{rows}  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %end
+  br i1 %more, label %loop, label %done
+done:
+  call void @llvm.x86.tilerelease()
+  ret void
+}}
+"""
 
 
 def _fastest(call: Callable[[], object], runs: int = 5) -> float:

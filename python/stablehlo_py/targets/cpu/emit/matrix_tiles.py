@@ -30,16 +30,22 @@ MULTIPLY = {
 }
 
 
-def configure() -> None:
-    """Make all tiles whole ones, of zeros. To be called where constants of the kernel are made."""
-    shapes = [0] * 64
-    shapes[0] = 1  # the palette
+def shapes() -> list[int]:
+    """The bytes that say that all tiles are whole ones."""
+    found = [0] * 64
+    found[0] = 1  # the palette
     for tile in range(TILES):
-        shapes[16 + 2 * tile] = ROW_BYTES
-        shapes[48 + tile] = ROWS
-    memory = nest.scratch([len(shapes)], ir.IntegerType.get_signless(8))
-    ty = ir.VectorType.get([len(shapes)], ir.IntegerType.get_signless(8))
-    numbers = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ty.element_type, number) for number in shapes], ty)
+        found[16 + 2 * tile] = ROW_BYTES
+        found[48 + tile] = ROWS
+    return found
+
+
+def configure() -> None:
+    """Make all tiles whole ones, of zeros."""
+    element = ir.IntegerType.get_signless(8)
+    given = [ir.IntegerAttr.get(element, number) for number in shapes()]
+    ty = ir.VectorType.get([len(given)], element)
+    memory, numbers = nest.scratch([len(given)], element), ir.DenseElementsAttr.get(given, ty)
     vector.store(arith.constant(ty, numbers), memory, [nest.index(0)])
     call_intrinsic([], "llvm.x86.ldtilecfg", [Address.of(memory, [0]).pointer])
 
