@@ -77,9 +77,9 @@ def masked_store(value: ir.Value, pointer: ir.Value, mask: ir.Value, alignment: 
     _make("intr.masked.store", [], [value, pointer, mask], alignment=_integer(32, alignment))
 
 
-def prefetch(pointer: ir.Value) -> None:
-    """Ask for a line that will be read, into all caches; it need not exist."""
-    _make("intr.prefetch", [], [pointer], rw=_integer(32, 0), hint=_integer(32, 3), cache=_integer(32, 1))
+def prefetch(pointer: ir.Value, *, to_write: bool = False) -> None:
+    """Ask for a line that will be read, or written, into all caches; it need not exist."""
+    _make("intr.prefetch", [], [pointer], rw=_integer(32, int(to_write)), hint=_integer(32, 3), cache=_integer(32, 1))
 
 
 def arithmetic_fence(value: ir.Value) -> ir.Value:

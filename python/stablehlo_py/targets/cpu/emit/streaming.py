@@ -150,10 +150,10 @@ class Address:
         else:
             llvm_ops.masked_store(value, self.pointer, mask, self.size)
 
-    def prefetch(self, offset: int) -> None:
+    def prefetch(self, offset: int, *, to_write: bool = False) -> None:
         """Ask for the line so many bytes behind, which need not exist."""
         byte = Address(self.pointer, 1)
-        llvm_ops.prefetch(byte.moved(offset).pointer)
+        llvm_ops.prefetch(byte.moved(offset).pointer, to_write=to_write)
 
 
 def fill_zeros(target: Address, count: int, vectors: nest.Vectors) -> None:

@@ -61,6 +61,9 @@ B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SHARED_BYTES = 2 << 20  # of panels that threads share: fewer stay in the cache of the core that packed them
 GRAIN_PANELS, GRAIN_TILES = 24, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
+# Of panels that matrix tiles read: they stay in half of a second-level cache of 2 MiB, which all CPUs with tiles have, while
+# one row of tiles after the other goes over them, each of which is packed when its turn comes.
+TILES_B_BYTES = 1 << 20
 TILES_GAIN = 8  # how many times as fast as vectors matrix tiles are, roughly: what is packed counts so much more
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
@@ -219,9 +222,10 @@ class Product:
         block_bytes = self.packed_steps * form.bytes
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
         self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
-        self.block_tiles = self.tiles if self.just_in_time else max(1, cpu.l2 // A_SHARE // (block_bytes * self.mr))
+        few = 1 if form.tiles else max(1, cpu.l2 // A_SHARE // (block_bytes * self.mr))
+        self.block_tiles = self.tiles if self.just_in_time else few
         self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
-        room = NEAR_BYTES if self.just_in_time else B_BYTES
+        room = TILES_B_BYTES if form.tiles else NEAR_BYTES if self.just_in_time else B_BYTES
         self.chunk_panels = min(self.panels, max(1, room // (block_bytes * self.nr)))
         # each panel is packed row by row while the tiles of the one before are summed up
         self.packs_ahead = (
@@ -237,7 +241,7 @@ class Product:
         self.asks_for_panels = (
             not self.just_in_time
             and not self.steps_are_short
-            and not self.is_packed
+            and not (self.is_packed or form.tiles)
             and self.chunk_panels * block_bytes * self.nr > cpu.l2 // A_SHARE
         )
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
@@ -261,7 +265,8 @@ class Product:
     def work(self) -> int:
         """Instructions, roughly; of one launch."""
         total = 2 * self.batch * self.m * self.panels * self.width * self.k // self.group
-        total //= TILES_GAIN if self.form.tiles else 1
+        if self.form.tiles:
+            total = _matrix_tile.work(self)
         return total // self.rounds if self.shares_panels else total
 
     @property
@@ -269,6 +274,8 @@ class Product:
         """Steps for which packing what all steps of one batch element read is little."""
         if self.shares_panels:
             return max(2, self.block_tiles // 2)
+        if self.form.tiles:
+            return min(self.steps_of_one, _matrix_tile.grain(self))
         if skinny.suits(self):
             return -(-GRAIN_COLUMNS // skinny.tile_columns(self))
         return min(self.steps_of_one, GRAIN_TILES if self.by_rows else GRAIN_PANELS)
@@ -282,7 +289,7 @@ class Product:
             return False
         if self.group > 1 and not self.form.tiles:
             return False
-        least = SHARED_BYTES // (TILES_GAIN if self.form.tiles else 1)
+        least = SHARED_BYTES // TILES_GAIN if self.form.tiles else SHARED_BYTES
         return self.panels * self.nr * self.packed_steps * self.form.bytes >= least
 
     @property

@@ -10,6 +10,7 @@ order in which tiles do it.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stablehlo_py.machine.cpu import Cpu
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SUMS = 4  # tiles of sums: of eight, the others hold operands
 CYCLES = 16  # of a product of whole tiles, however few rows count
+LONE_CYCLES = 24  # where each tile of rhs is loaded for one product alone
+PACKING_CYCLES = 3  # of a line of 64 bytes
 SETUP_CYCLES = 400  # to shape tiles and to release them, and to fetch sums from them
 
 
@@ -44,7 +47,8 @@ def suited(element: str, cpu: Cpu, m: int, n: int, k: int) -> Form | None:
     if form is None:
         return None
     columns = -(-n // LANES)
-    tiles = -(-m // ROWS) * columns * -(-k // (LANES * form.group)) * CYCLES + SETUP_CYCLES
+    each = CYCLES if m > ROWS else LONE_CYCLES
+    tiles = -(-m // ROWS) * columns * -(-k // (LANES * form.group)) * each + SETUP_CYCLES
     vectors = m * columns * -(-k // form_of(element, cpu, accumulates=False).group) / 2  # two instructions a cycle
     return form if tiles < vectors else None
 
@@ -54,6 +58,27 @@ def block(m: int, n: int) -> tuple[int, int]:
     high, wide = -(-m // ROWS), -(-n // LANES)
     high, wide = (min(high, SUMS), min(wide, SUMS)) if 1 in (high, wide) else (2, 2)
     return high * ROWS, wide
+
+
+def work(of: Product) -> int:
+    """Instructions of vectors that would take as long, roughly, two of them a cycle: products, and what is packed for them."""
+    along = of.packed_steps // LANES * of.blocks
+    products = of.tiles * of.panels * _block_cycles(of)
+    return 2 * of.batch * along * (products + PACKING_CYCLES * (of.m + 2 * of.n))
+
+
+def grain(of: Product) -> int:
+    """Rows of blocks, or panels, beside which packing all of the other operand once more is a sixteenth or so.
+
+    In cycles for a tile along k; a row of rhs is put together from several.
+    """
+    one, other = (of.mr, 2 * of.n) if of.by_rows else (2 * of.nr, of.m)
+    across = of.panels if of.by_rows else of.tiles
+    return math.ceil(16 * PACKING_CYCLES * other / (PACKING_CYCLES * one + across * _block_cycles(of)))
+
+
+def _block_cycles(of: Product) -> int:
+    return of.mr // ROWS * of.width * CYCLES
 
 
 def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j: Index, rows: Index) -> None:
@@ -96,6 +121,15 @@ def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j
     nest.when(direct, to_result, by_buffer)
 
 
+def _ask_for_rows(of: Product, k: ir.Value, target: Address, between_rows: int) -> None:
+    """Ask beside a step for where a share of the block's rows will be stored; for those behind the last one too."""
+    rows = -(-of.mr * LANES // of.packed_steps)
+    first = target.moved(multiply(arith.divui(k, nest.index(LANES)), rows * between_rows))
+    for r in range(rows):
+        for w in range(of.width):
+            first.prefetch((r * between_rows + w * LANES) * 4, to_write=True)
+
+
 def _tiles(of: Product, packed_row: Index, slot: Index, target: Address, between_rows: int) -> None:
     """Sum up a block over one block of k, and store its rows from a place on, so many elements apart."""
     high, wide = of.mr // ROWS, of.width
@@ -105,6 +139,7 @@ def _tiles(of: Product, packed_row: Index, slot: Index, target: Address, between
     spare = TILES - SUMS - fewer
 
     def step(k: ir.Value) -> None:
+        _ask_for_rows(of, k, target, between_rows)
         row = rhs.moved(multiply(k, of.nr))
 
         def load_lhs(tile: int, r: int) -> None:

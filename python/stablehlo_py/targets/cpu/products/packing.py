@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stablehlo_py.later import Later
 from stablehlo_py.mlir import arith, func, ir
 from stablehlo_py.ops import llvm_ops
 from stablehlo_py.targets.cpu.emit import nest
@@ -17,7 +18,10 @@ from stablehlo_py.targets.cpu.products import product_forms
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 if TYPE_CHECKING:
+    from stablehlo_py.targets.cpu.products import tile_packing as _tile_packing
     from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+else:  # of products on matrix tiles
+    _tile_packing = Later("stablehlo_py.targets.cpu.products.tile_packing")
 
 ROWS_AHEAD = 8  # of a panel that are asked for before they are packed: some 800 cycles, longer than memory takes
 
@@ -29,8 +33,6 @@ def pack_rhs(of: Product, slot: Index, j: Index) -> None:
     """The panel of columns from j, and what is noted of it."""
     base = multiply(slot, of.packed_steps * of.nr)
     noted = _columns(of, "rhs", base, j, of.nr) if of.b_labels[-1] == "n" else _squares(of, base, j)
-    if of.form.tiles and of.b_labels[-1] == "n" and of.packed_steps * of.group * of.blocks != of.k:
-        _fill_tile(of, base)
     if of.form.offsets:
         for w, total in enumerate(noted):
             of.sums.store(total, of.noted_b, [add(multiply(slot, of.nr), w * of.lanes)])
@@ -53,7 +55,7 @@ def pack_row_ahead(of: Product, t: Index, k: Index) -> None:
     stored = Vectors(of.source, of.lanes)
     for w in range(0, of.nr, of.lanes):
         count = lanes_left(of, of.n, add(column, w)) if of.cuts_columns else 0
-        target.moved(w).store(product_forms.rows_to_lanes(of.form, [_loaded(of, source.moved(w), stored, count)]))
+        target.moved(w).store(product_forms.rows_to_lanes(of.form, [loaded(of, source.moved(w), stored, count)]))
     later = nest.index(add(row, ROWS_AHEAD))
     is_past = arith.cmpi(arith.CmpIPredicate.sge, later, nest.index(of.steps))
     k_later = arith.select(is_past, nest.index(nest.subtract(later, of.steps)), later)
@@ -69,6 +71,9 @@ def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) 
     if of.is_packed:
         return
     origin = s0 if origin is None else origin
+    if of.form.tiles and of.b_labels[-1] == "n":
+        _tile_packing.panels(of, s0, s1, origin)
+        return
     if of.group > 1 or of.b_labels[-1] != "n" or of.chunk_panels == 1:
         nest.loop(s0, s1, 1, lambda s: pack_rhs(of, nest.subtract(s, origin), of.first_column(s)))
         return
@@ -85,7 +90,7 @@ def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) 
             target = Address.of(of.packed_b, [add(base, multiply(k, of.nr))])
             for w in range(0, of.nr, of.lanes):
                 count = lanes_left(of, of.n, add(n, w)) if cut else 0
-                row = _loaded(of, source.moved(w), stored, count)
+                row = loaded(of, source.moved(w), stored, count)
                 target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
 
         if of.masks or not of.cuts_columns:
@@ -99,11 +104,11 @@ def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) 
 
 def pack_lhs(of: Product, t0: Index, t1: Index) -> None:
     """Tiles t0 .. t1 of rows, and what is noted of them."""
-    noted = _begin(of, "lhs")
+    noted = begin(of, "lhs")
     if of.a_labels[-1] == "k":
         noted = _rows(of, of.first_row(t0), of.last_row(t1), noted)
     elif of.packs_rows:
-        noted = _turned_rows(of, of.first_row(t0), of.last_row(t1), noted)
+        noted = _tile_packing.turned_rows(of, of.first_row(t0), of.last_row(t1), noted)
     else:
 
         def tile(t: ir.Value, *noted: ir.Value) -> Notes:
@@ -142,15 +147,15 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
                 if g and of.k % of.group:
                     inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
                     count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
-                rows.append(_loaded(of, corner.moved(g * between_rows + w), stored, count))
+                rows.append(loaded(of, corner.moved(g * between_rows + w), stored, count))
             lanes = product_forms.rows_to_lanes(of.form, rows)
-            found = _note(of, side, lanes, found, number)
+            found = note(of, side, lanes, found, number)
             if side == "lhs":
                 lanes = product_forms.as_lhs(of.form, lanes)
             to.moved(w).store(lanes)
         return found
 
-    return nest.loop(0, of.steps, 1, row, _begin(of, side) if noted is None else noted)
+    return nest.loop(0, of.steps, 1, row, begin(of, side) if noted is None else noted)
 
 
 def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
@@ -161,7 +166,7 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
             step, *run = _run(of, step, again=not of.form.tiles)
             where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
             lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *run))
-            found = _note(of, "lhs", lanes, list(noted), 0)
+            found = note(of, "lhs", lanes, list(noted), 0)
             place = add(multiply(nest.subtract(i, start), of.a_stride), step)
             of.vectors.store(product_forms.as_lhs(of.form, lanes), of.packed_a, [place])
             return found
@@ -169,52 +174,6 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
         return nest.loop(0, of.steps, of.lanes, part, noted)
 
     return nest.loop(start, stop, 1, row, noted)
-
-
-def _turned_rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
-    """The same of lhs as (k, m): square blocks, transposed in registers."""
-    from stablehlo_py.targets.cpu.emit.register_transpose import transposed  # most products have lhs as (m, k)
-
-    between_rows = strides_of(of.a)[0][of.a_labels.index("k")] if "k" in of.a_labels else 0
-    stored = Vectors(of.source, of.lanes)
-
-    def rows(i: ir.Value, *noted: ir.Value) -> Notes:
-        count = lanes_left(of, of.m, i) if of.m % of.lanes else 0
-
-        def square(step: ir.Value, *noted: ir.Value) -> Notes:
-            found, columns = list(noted), []
-            for c in range(of.lanes):
-                first = multiply(add(step, c), of.group)
-                source = Address.of(of.a, of.at(of.a_labels, k=add(first, of.at_k), m=i))
-                parts = []
-                for g in range(of.group):
-                    inside = count
-                    if of.k % (of.lanes * of.group):
-                        is_inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
-                        inside = arith.select(is_inside, nest.index(count or of.lanes), nest.index(0))
-                    parts.append(_loaded(of, source.moved(g * between_rows), stored, inside))
-                columns.append(product_forms.rows_to_lanes(of.form, parts))
-                found = _note(of, "lhs", columns[-1], found, 0)
-            target = Address.of(of.packed_a, [add(multiply(nest.subtract(i, start), of.a_stride), step)])
-            for r, lanes in enumerate(transposed(columns)):
-                target.moved(r * of.a_stride).store(lanes)
-            return found
-
-        return nest.loop(0, of.steps, of.lanes, square, noted)
-
-    return nest.loop(start, stop, of.lanes, rows, noted)
-
-
-def _fill_tile(of: Product, base: Index) -> None:
-    """Zeros behind the last step of a panel, up to a whole tile."""
-    zero = of.vectors.zero()
-
-    def row(step: ir.Value) -> None:
-        target = Address.of(of.packed_b, [add(base, multiply(step, of.nr))])
-        for w in range(0, of.nr, of.lanes):
-            target.moved(w).store(zero)
-
-    nest.loop(of.steps, multiply(nest.ceil_divided(of.steps, of.lanes), of.lanes), 1, row)
 
 
 def _squares(of: Product, base: Index, j: Index) -> Notes:
@@ -236,18 +195,18 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
                 row: Index = r
                 if of.cuts_columns:  # what is read twice is stored nowhere
                     row = nest.minimum(r, nest.subtract(of.n - 1, first))
-                fetched = _loaded(of, source.moved(multiply(row, between_rows)), stored, count)
+                fetched = loaded(of, source.moved(multiply(row, between_rows)), stored, count)
                 rows.append(product_forms.run_to_lanes(of.form, fetched))
             found = list(noted)
             target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
             for r, lanes in enumerate(transposed(rows)):
-                found = _note(of, "rhs", lanes, found, number)
+                found = note(of, "rhs", lanes, found, number)
                 target.moved(r * of.nr).store(lanes)
             return found
 
         return nest.loop(0, of.steps, of.lanes, square, noted)
 
-    noted = _begin(of, "rhs")
+    noted = begin(of, "rhs")
     if of.form.offsets:  # sums of their own for each vector of columns
         for number in range(of.width):
             noted = column(number * of.lanes, noted, number)
@@ -282,10 +241,10 @@ def _mask(stored: Vectors, count: Index) -> ir.Value | None:
 
 def fetch(of: Product, source: ir.Value, where: list[Index], elements: int, count: Index) -> ir.Value:
     """A vector of an operand's elements as they are stored; `count` of them, 0 for all."""
-    return _loaded(of, Address.of(source, where), Vectors(of.source, elements), count)
+    return loaded(of, Address.of(source, where), Vectors(of.source, elements), count)
 
 
-def _loaded(of: Product, first: Address, stored: Vectors, count: Index) -> ir.Value:
+def loaded(of: Product, first: Address, stored: Vectors, count: Index) -> ir.Value:
     """A vector of which `count` elements are read, 0 for all; zeros behind them.
 
     Where there are no masks for elements so small, LLVM would test each lane of each vector: whole vectors are read as
@@ -329,13 +288,13 @@ def _element_by_element(of: Product, first: Address, stored: Vectors, count: ir.
 # --- what is noted while packing: sums of columns of signed bytes, the smallest magnitude of bf16 ------------------------
 
 
-def _begin(of: Product, side: str) -> Notes:
+def begin(of: Product, side: str) -> Notes:
     if of.form.offsets and side == "rhs":
         return [of.sums.zero()] * of.width
     return [product_forms.no_magnitude(of.form)] if of.form.is_small_float else []
 
 
-def _note(of: Product, side: str, lanes: ir.Value, noted: Notes, number: int) -> Notes:
+def note(of: Product, side: str, lanes: ir.Value, noted: Notes, number: int) -> Notes:
     if of.form.offsets and side == "rhs":
         noted[number] = product_forms.sums_of_lanes(of.form, lanes, noted[number])
     elif of.form.is_small_float:
