@@ -184,11 +184,9 @@ WAYS = {
     "to the result": lambda plan: plan.is_direct,
     "by rows, by way of a buffer": lambda plan: not plan.is_direct and not plan.is_flat,
     "through the ends of rows": lambda plan: plan.is_flat,
-    "features padded": lambda plan: plan.pitch == 64,
-    "features side by side": lambda plan: plan.pitch == 40,
-    "one step": lambda plan: plan.split.steps == 1,
-    "several images in a step": lambda plan: plan.images > 1,
-    "the most steps": lambda plan: plan.rows < 6 and plan.panels < 3,
+    "all images in a step": lambda plan: plan.images == 4,
+    "several images in a step": lambda plan: plan.images == 2,
+    "the most steps": lambda plan: plan.rows < 6,
 }
 
 

@@ -10,6 +10,7 @@ a buffer.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from stablehlo_py.targets.cpu.windows.kernel_order import ordered_by_features
 
 GAIN = 1.15  # times less than vectors take
 LEAST_WORK = 1 << 17  # multiplications
-VECTORS, LOOPS = 48, 8  # multiplications in a cycle without tiles, about: by plans for vectors at their best, by loops
+VECTORS, LOOPS = 64, 8  # multiplications in a cycle without tiles, about: by plans for vectors at their best, by loops
 # Cycles: of a product of tiles with its weights from the first cache and from the second, of a tile of sums beside its
 # products (measured on a Sapphire Rapids).
 PRODUCT, FETCHED, TILE = 16, 22, 60
@@ -100,13 +101,13 @@ class Matrices:
     def all_panels(self) -> int:
         return self.geometry.loops["g"].extent * self.panels_of_group
 
-    @property
+    @functools.cached_property
     def reach(self) -> list[int]:
         """Places of the image along each axis that a step reads."""
         first, *others = self.geometry.axes
         return [replace(first, places=self.rows).reach, *(axis.reach for axis in others)]
 
-    @property
+    @functools.cached_property
     def strides(self) -> list[int]:
         """Elements of what is read from one of the batch to the next, and from one place of each axis to the next."""
         if not self.pitch:
@@ -114,7 +115,7 @@ class Matrices:
         reach = self.reach
         return [math.prod(reach[n:]) * self.pitch for n in range(len(reach) + 1)]
 
-    @property
+    @functools.cached_property
     def summed(self) -> tuple[list[Loop], Loop]:
         """The loops over taps that are apart, outermost first, and the one over neighbours, whose number is its extent."""
         taps = [
@@ -145,7 +146,7 @@ class Matrices:
         """Lanes of a panel of weights."""
         return self.depth * ROWS * self.wide * LANES
 
-    @property
+    @functools.cached_property
     def places(self) -> list[Loop]:
         """Loops over the places of a step, the last of them in the rows of tiles. x, o: elements from one to the next."""
         b = self.geometry.loops["b"]
@@ -197,11 +198,18 @@ def plan_of(geometry: Geometry, cpu: Cpu, vectors: float) -> Matrices | None:
     if geometry.products < LEAST_WORK or not _holds(geometry):
         return None
     group = 2 if elements[0] == "bf16" else 4
-    plans = (_costed(plan, cpu, turned=turned) for plan in _plans(geometry, instruction, group))
-    best = min(plans, key=lambda plan: plan.cycles, default=None)
+    found = (
+        (cycles, panels, plan)
+        for plan in _plans(geometry, instruction, group)
+        for panels, cycles in _costs(plan, cpu, _of_weights(plan, turned=turned))
+    )
+    best = min(found, key=lambda one: one[0], default=None)
     # plans of vectors count too much for small convolutions; where there is none, loops are as slow as that
     most = geometry.products / (LOOPS if math.isinf(vectors) else VECTORS)
-    return best if best and best.cycles * GAIN < min(vectors, most) else None
+    if best is None or best[0] * GAIN >= min(vectors, most):
+        return None
+    cycles, panels, plan = best
+    return _together(replace(plan, panels=panels, cycles=cycles), _of_weights(plan, turned=turned), turned=turned)
 
 
 def _holds(geometry: Geometry) -> bool:
@@ -213,32 +221,40 @@ def _holds(geometry: Geometry) -> bool:
 
 
 def _plans(geometry: Geometry, instruction: str, group: int) -> Iterator[Matrices]:
+    """All ways to make steps, of one panel each."""
     loops, axes = geometry.loops, geometry.axes
-    features, elements = loops["i"].extent, ROW_BYTES * group // 4
     wide = 1 if loops["f"].extent <= LANES else 2
-    padded = -(-features // elements) * elements
-    pitches = {padded, features} if group == 4 else {padded}
-    # a copy of floats is looked through for small ones
-    if group == 4 and all(axis.is_plain for axis in axes) and loops["i"].x == 1 and features % elements == 0:
-        pitches = {0}
-    directly = [True] if loops["f"].o == 1 and loops["f"].extent >= LANES else []
-    flat = len(axes) > 1 and all(axis.step == 1 for axis in axes[-2:]) and pitches != {0}
-    ways = [(False, True) for _ in directly] + [(False, False)] * (pitches != {0}) + [(True, False)] * flat
-    for pitch, (images, rows), (is_flat, is_direct) in itertools.product(
-        pitches, _steps(loops["b"].extent, axes[0], whole=len(axes) == 1 and loops["i"].x != 1), ways
-    ):
+    whole = Matrices(geometry, instruction, group, 0, 1, axes[0].places, 1, wide, is_flat=False, is_direct=False)
+    pitch = _pitch(whole)
+    ways = [(False, True)] if loops["f"].o == 1 and loops["f"].extent >= LANES else []
+    if pitch:
+        ways.append((False, False))
+    if pitch and len(axes) > 1 and all(axis.step == 1 for axis in axes[-2:]):
+        ways.append((True, False))
+    steps = _steps(loops["b"].extent, axes[0], whole=len(axes) == 1 and loops["i"].x != 1)
+    for (images, rows), (is_flat, is_direct) in itertools.product(steps, ways):
         plan = Matrices(geometry, instruction, group, pitch, images, rows, 1, wide, is_flat, is_direct)
         if is_direct and plan.places[-1].extent < ROWS:
             continue
         if is_flat and plan.is_turned and plan.tiles * ROWS * wide * LANES * 4 > TOGETHER:
             continue
-        for panels in _parts(plan):
-            yield replace(plan, panels=panels)
+        yield plan
+
+
+def _pitch(plan: Matrices) -> int:
+    """The one of the fewest products; 0 where the image may be read as it is. plan: without any."""
+    features, axes = plan.geometry.loops["i"], plan.geometry.axes
+    padded = -(-features.extent // plan.tile_elements) * plan.tile_elements
+    if plan.group == 2:  # a copy of floats is looked through for small ones
+        return padded
+    if all(axis.is_plain for axis in axes) and features.x == 1 and features.extent == padded:
+        return 0
+    return min({features.extent, padded}, key=lambda pitch: (replace(plan, pitch=pitch).depth, pitch))
 
 
 def _steps(batch: int, first: Axis, *, whole: bool) -> Iterator[tuple[int, int]]:
     """Images and places of the first axis in a step, all of them if `whole`; the last may overlap the one before."""
-    counts = [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= first.places and not (whole and count > 1)]
+    counts = [count for count in (1, 2, 4, 8, 16) if count <= first.places and not (whole and count > 1)]
     yield from ((1, part) for part in sorted({-(-first.places // count) for count in counts}))
     yield from ((part, first.places) for part in range(2, batch + 1) if batch % part == 0)
 
@@ -250,36 +266,39 @@ def _parts(plan: Matrices) -> list[int]:
     return sorted({-(-plan.all_panels // count) for count in (1, 2, 4, STEPS) if count <= plan.all_panels})
 
 
-def _costed(plan: Matrices, cpu: Cpu, *, turned: bool) -> Matrices:
-    """The plan with its cycles. turned: the kernel has to be put in order first."""
-    split, places = plan.split, plan.places
-    rows = math.prod(loop.extent for loop in places[:-1])
-    panel = plan.panel_words * 4
-    product = PRODUCT if panel <= NEAR else FETCHED
-    step = plan.panels * rows * plan.tiles * plan.wide * (plan.depth * product + TILE)
-    results = plan.panels * plan.images * plan.rows * math.prod(a.places for a in plan.geometry.axes[1:]) * plan.wide
-    if not plan.is_direct:
-        each = (
-            MOVED
-            if plan.geometry.loops["f"].o == 1
-            else TURNED
-            if plan.geometry.axes[-1].places >= LANES
-            else ALONE * LANES
-        )
-        step += results * each
-    if plan.pitch:
-        step += _copying(plan)
+def _of_weights(plan: Matrices, *, turned: bool) -> float:
+    """Cycles of packing all of them. turned: the kernel has to be put in order first."""
     words = plan.all_panels * plan.panel_words
-    if words * 4 > cpu.l2 // 2:  # and those of a step come again and again
-        step += plan.panels * panel / FAR
-    weights = words / LANES * PACKED
-    if turned:
-        weights += words * plan.group * TURNED / LANES
-    cycles = split.imbalance * split.steps * step + weights + CALL
-    if split.steps > 1 and weights > 2 * LAUNCH and not turned:
-        return replace(plan, shares_weights=True, cycles=cycles + LAUNCH)
-    grain = min(split.steps, math.ceil((weights + CALL) / (APART * step)))
-    return replace(plan, grain=grain, cycles=cycles)
+    return words / LANES * PACKED + (words * plan.group * TURNED / LANES if turned else 0)
+
+
+def _costs(plan: Matrices, cpu: Cpu, weights: float) -> Iterator[tuple[int, float]]:
+    """For some numbers of panels in a step: cycles of one core for everything."""
+    axes, all_panels, panel_bytes = plan.geometry.axes, plan.all_panels, plan.panel_words * 4
+    tiles = plan.tiles * math.prod(loop.extent for loop in plan.places[:-1])
+    panel = tiles * plan.wide * (plan.depth * (PRODUCT if panel_bytes <= NEAR else FETCHED) + TILE)
+    if not plan.is_direct:
+        results = plan.images * plan.rows * math.prod(axis.places for axis in axes[1:]) * plan.wide
+        each = MOVED
+        if plan.is_turned:
+            each = TURNED if axes[-1].places >= LANES else ALONE * LANES
+        panel += results * each
+    if all_panels * panel_bytes > cpu.l2 // 2:  # they come again and again
+        panel += panel_bytes / FAR
+    copying = _copying(plan) if plan.pitch else 0
+    parts = plan.geometry.loops["b"].extent // plan.images * -(-axes[0].places // plan.rows)
+    for panels in _parts(plan):
+        steps = Split({"all": parts * -(-all_panels // panels)}, {})
+        yield panels, steps.imbalance * steps.steps * (panels * panel + copying) + weights + CALL
+
+
+def _together(plan: Matrices, weights: float, *, turned: bool) -> Matrices:
+    """The plan with what is done about the weights: shared, or packed once for some steps together."""
+    steps = plan.split.steps
+    if steps > 1 and weights > 2 * LAUNCH and not turned:
+        return replace(plan, shares_weights=True, cycles=plan.cycles + LAUNCH)
+    step = (plan.cycles - weights - CALL) / steps
+    return replace(plan, grain=min(steps, math.ceil((weights + CALL) / (APART * step))))
 
 
 def _copying(plan: Matrices) -> float:
