@@ -169,7 +169,9 @@ class _Builder:
         steps = [op for op in operations if op.name not in ALIASES]
         reads = [self.uses_of(op) for op in steps]
         self.find_views(steps, reads, outputs, tenants or {})
-        left = sum(map(self.with_sources, [*reads, Counter(outputs)]), Counter())
+        left: Counter[ir.Value] = Counter()
+        for uses in (*reads, Counter(outputs)):
+            left.update(self.with_sources(uses))
         scope = _Scope(left, own=set(tenants or ()), tenants=tenants or {})
         made_here = {r for op in operations for r in op.results}
         for op in steps:
