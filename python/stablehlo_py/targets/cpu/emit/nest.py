@@ -137,10 +137,10 @@ def loop(
 
 
 def once_or_loop(
-    extent: int | ir.Value, step: int, body: Callable[[int | ir.Value], None], *, start: int | ir.Value = 0
+    extent: int | ir.Value, step: int | ir.Value, body: Callable[[int | ir.Value], None], *, start: int | ir.Value = 0
 ) -> None:
     """A loop over start .. extent, or the body alone where it is known to run once."""
-    if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
+    if all(isinstance(x, int) for x in (start, extent, step)) and extent - start <= step:
         body(start)
     else:
         loop(start, extent, step, lambda i: body(i))

@@ -322,7 +322,7 @@ class Product:
 
         def tiles() -> None:
             t0, t1 = (nest.subtract(step, self.chunk_panels) for step in (low, high))
-            nest.loop(t0, t1, self.block_tiles, lambda t: self.rows(t, t1, (first, behind)))
+            self.rows((t0, t1), (first, behind))
 
         is_packing = arith.cmpi(arith.CmpIPredicate.slt, nest.index(low), nest.index(self.chunk_panels))
         nest.when(is_packing, lambda: packing.pack_panels(self, add(first, low), add(first, high), first), tiles)
@@ -398,8 +398,7 @@ class Product:
             self.at_block(p)
             if not self.just_in_time:
                 packing.pack_panels(self, *panels)
-            first, behind = tiles
-            nest.once_or_loop(behind, self.block_tiles, lambda t: self.rows(t, behind, panels), start=first)
+            self.rows(tiles, panels)
 
         nest.once_or_loop(self.k, self.kc, block)
 
@@ -410,9 +409,21 @@ class Product:
         self.steps = nest.ceil_divided(self.depth, self.group)
         self.first, self.last = nest.equal(p, 0), nest.equal(p, (self.blocks - 1) * self.kc)
 
-    def rows(self, t0: Index, stop: Index, panels: Range) -> None:
-        """A block of rows, the tiles from t0 on as far as they go up to `stop`, over all panels."""
-        t1 = nest.minimum(add(t0, self.block_tiles), stop)
+    def rows(self, tiles: Range, panels: Range) -> None:
+        """Tiles of rows over all panels, in blocks of nearly one size: a small one would read all panels for little."""
+        first, behind = tiles
+        size: Index = self.block_tiles
+        if not self.just_in_time:
+            count = nest.subtract(behind, first)
+            size = nest.ceil_divided(count, nest.maximum(nest.ceil_divided(count, self.block_tiles), 1))
+
+        def block(t: Index) -> None:
+            self.block_of_rows(t, nest.minimum(add(t, size), behind), panels)
+
+        nest.once_or_loop(behind, size, block, start=first)
+
+    def block_of_rows(self, t0: Index, t1: Index, panels: Range) -> None:
+        """Tiles t0 .. t1 of rows over all panels."""
         self.tiles_beside = nest.subtract(t1, t0)
         packing.pack_lhs(self, t0, t1)
 
