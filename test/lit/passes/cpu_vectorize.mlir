@@ -404,6 +404,31 @@ func.func @soon(%x: memref<524288xf32>, %y: memref<1024xf32>, %z: memref<524288x
 
 // -----
 
+// A row that is gone over once is part of a long buffer: nothing comes back to the next row.
+// CHECK-LABEL: func.func @row_and_bias
+// CHECK: llvm.getelementptr {{.*}}[2048]
+// CHECK-NEXT: llvm.intr.prefetch
+// AVX2-LABEL: func.func @row_and_bias
+// AVX2: llvm.getelementptr {{.*}}[4000]
+// AVX2-NEXT: llvm.intr.prefetch
+func.func @row_and_bias(%x: memref<512x1000xf32>, %y: memref<1000xf32>, %z: memref<512x1000xf32>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c512 = arith.constant 512 : index
+  %c1000 = arith.constant 1000 : index
+  scf.for %r = %c0 to %c512 step %c1 {
+    scf.for %i = %c0 to %c1000 step %c1 {
+      %a = memref.load %x[%r, %i] : memref<512x1000xf32>
+      %b = memref.load %y[%i] : memref<1000xf32>
+      %c = arith.addf %a, %b : f32
+      memref.store %c, %z[%r, %i] : memref<512x1000xf32>
+    }
+  }
+  return
+}
+
+// -----
+
 // Dimensions of one element do not matter: a step moves by one.
 // CHECK-LABEL: func.func @of_one_element
 // CHECK-SAME: kernel.vectors

@@ -6,6 +6,7 @@ own sums, where each op waits for the one before, or where a step is so short th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from stablehlo_py.machine.cpu import Cpu
@@ -30,9 +31,6 @@ FEW = 4  # one op in so many
 STREAMS = 2  # of reads, see streams_of
 PAGE = 4096  # bytes: nearer to each other two streams are one to what fetches lines by itself
 COPY, SHORT, LONG = 1, 4, 8  # ops of a step
-# The same, of which most wait for the one before: a core that looks 256 ops ahead sees few such steps at once, and has
-# instructions for two. 1.35 times the speed for powers and normal random numbers, 1.1 for tanh, on a Zen 3.
-CHAIN = 24
 EARLY_VECTORS = 2  # a step, of one that is partly done a step ahead: with one alone, that is not far enough ahead
 LEAST_EARLY = 8  # steps: what is done ahead of the first is done once more
 
@@ -116,7 +114,7 @@ def vectors_wanted(loop: Innermost, cpu: Cpu) -> int:
     """Vectors a step: enough for the latency of sums, of chains of many ops, and for the loop's own overhead."""
     # The integers that stand for floats wait one cycle for each other, sums of floats four; memory is slower than either.
     waits = any(order_of(r.op, cpu) is None for r in loop.reductions)
-    if loop.work > CHAIN:
+    if loop.work > cpu.chain:
         return 2
     if loop.work > LONG or (loop.work > SHORT and not loop.reductions):
         return 2 if waits else 1
@@ -233,7 +231,8 @@ def streams_of(loop: Innermost, lanes: int, cpu: Cpu, *, is_cut: bool) -> int:
 
 
 def reads_ahead(loops: Sequence[Innermost], cpu: Cpu) -> dict[ir.Value, int]:
-    """Which loads ask for what is so many bytes behind them: the next row, or in a loop that is no row's what comes soon.
+    """Which loads ask for what is so many bytes behind them: the next row, or what comes soon in a loop that is no row's
+    or does no more with a row than go over it once.
 
     The loops of a row find it in the cache but for the first, which waits for memory while nothing is computed. So the
     busiest of them asks for the row that comes next: while it computes, memory has the time. The end of it would be asked
@@ -245,9 +244,11 @@ def reads_ahead(loops: Sequence[Innermost], cpu: Cpu) -> dict[ir.Value, int]:
     """
     busiest: dict[tuple[ir.Value, ir.Value], tuple[Innermost, ir.Value, int]] = {}
     soon: dict[ir.Value, int] = {}
+    together = Counter(loop.op.parent.operation for loop in loops if loop.op.parent is not None)
     for loop in loops:
         parent = loop.op.parent
-        if parent is None or parent.operation.name != "scf.for":
+        is_alone = cpu.asks_ahead and not loop.reductions and parent is not None and together[parent.operation] == 1
+        if parent is None or parent.operation.name != "scf.for" or is_alone:
             loads = [op for op in loop.body if op.name == "memref.load"] if cpu.asks_ahead else ()
             soon.update((op.results[0], cpu.asks_ahead) for op in loads if _is_far(op.operands[0]))
             continue
