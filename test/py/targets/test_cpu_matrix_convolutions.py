@@ -33,6 +33,7 @@ CASES = {
     "rows end within a tile": ((2, 9, 23, 64), (3, 3, 64, 32), {}),
     "rows shorter than a tile": ((3, 7, 7, 64), (3, 3, 64, 48), {}),
     "features no multiple of anything": ((2, 14, 19, 37), (3, 3, 37, 41), {}),
+    "a whole tile and two features more": ((1, 18, 20, 65), (3, 3, 65, 48), {}),
     "few features": ((2, 20, 19, 64), (3, 3, 64, 5), {}),
     "three channels, with strides": ((1, 31, 40, 3), (7, 7, 3, 24), {"window_strides": (2, 2)}),
     "one channel": ((1, 30, 28, 1), (9, 9, 1, 32), {}),

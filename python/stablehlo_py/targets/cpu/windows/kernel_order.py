@@ -32,12 +32,12 @@ def by_features(kernel: ir.Value, of: Geometry, lanes: int) -> tuple[ir.Value, G
         turned(source, between, features, target, features, between, vectors)
 
     nest.once_or_loop(count, block, part)
-    return copy, ordered_by_features(of)
+    return copy, ordered_by_features(of, features)
 
 
-def ordered_by_features(of: Geometry) -> Geometry:
-    """The convolution whose kernel has the output features innermost."""
-    between, features = of.loops["f"].w, of.loops["f"].extent
+def ordered_by_features(of: Geometry, features: int) -> Geometry:
+    """The convolution whose kernel has so many output features innermost: all, or some that are put in order together."""
+    between = of.loops["f"].w
     if between == 1:
         return of
 

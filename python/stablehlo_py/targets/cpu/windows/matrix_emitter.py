@@ -1,13 +1,13 @@
 """The loops of a convolution by matrix tiles.
 
-    pack the weights in panels of features, for each tap the tiles of rhs            in a launch before the others if many
+    pack the weights                                                                 in a launch before the others if many
     for each step (some images, some places of the first axis, some panels):         parallel
       copy the part of the image that it reads, with zeros around                    unless it is read as it is
       for each panel, for each row of places, for each tile of them:
         sums of products over taps and input features, all in tiles
         sums to the result                                                           by way of a buffer, if not all are results
 
-matrix_plan.py has the steps; matrix_image.py copies the image.
+matrix_plan.py has the steps; matrix_image.py copies the image, matrix_weights.py packs the weights.
 """
 
 from __future__ import annotations
@@ -22,21 +22,12 @@ from stablehlo_py.targets.cpu.emit.matrix_tiles import LANES, ROWS
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
-from stablehlo_py.targets.cpu.products.product_forms import (
-    Form,
-    exponent,
-    is_exact,
-    multiply_add_pairs_in_f32,
-    no_magnitude,
-    rows_to_lanes,
-    smaller_magnitude,
-)
+from stablehlo_py.targets.cpu.products.product_forms import Form, is_exact, multiply_add_pairs_in_f32
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry, Loop
-from stablehlo_py.targets.cpu.windows.kernel_order import by_features
 from stablehlo_py.targets.cpu.windows.matrix_image import ImageCopy
 from stablehlo_py.targets.cpu.windows.matrix_plan import Matrices
+from stablehlo_py.targets.cpu.windows.matrix_weights import PackedWeights, note_exponent
 from stablehlo_py.transforms.kernels.kernel_parallel import PHASES, give_range
-from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 
 Index = int | ir.Value
 UNROLLED = 4  # products of tiles that are written out
@@ -48,7 +39,7 @@ def emit(
     plan: Matrices, geometry: Geometry, buffers: tuple[ir.Value, ir.Value, ir.Value], function: ir.Operation
 ) -> None:
     """The whole kernel: image, kernel and result are `buffers`, which `geometry` describes."""
-    first = plan.all_panels if plan.shares_weights else 0
+    first = plan.packings if plan.shares_weights else 0
     steps = first + plan.split.steps
     begin, end = (arith.constant(ir.IndexType.get(), n) for n in (0, steps))
     _Emitter(plan, geometry, buffers).emit(begin, end)
@@ -68,10 +59,7 @@ class _Target:
 
 
 class _Emitter:
-    """weights: (panel, tap, block of neighbours, lane of them, feature of the panel), lanes of 32 bits.
-
-    sums: (place of a row, feature of a panel).
-    """
+    """sums: (place of a row, feature of a panel)."""
 
     def __init__(self, plan: Matrices, geometry: Geometry, buffers: tuple[ir.Value, ir.Value, ir.Value]) -> None:
         self.plan, self.given, self.of = plan, geometry, plan.geometry
@@ -81,28 +69,24 @@ class _Emitter:
         self.total = Vectors(ir.MemRefType(self.out.type).element_type, LANES)
         self.row = plan.wide * LANES  # lanes in a row of the weights
         self.copy = ImageCopy(plan, self.x) if plan.pitch else None
-        self.weights = nest.scratch([plan.all_panels * plan.panel_words], self.lanes.element)
-        if plan.shares_weights:
-            self.weights.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
+        self.weights = PackedWeights(plan, geometry, self.w, self.form)
+        self.exact: ir.Value | bool = True  # whether tiles lose nothing of what a step multiplies
         if not plan.is_direct:
             places = plan.tiles * ROWS if plan.is_turned else ROWS
             self.sums = nest.scratch([places * self.row], self.total.element)
         if self.form.is_small_float:
             self.noted_image = nest.scratch([1], self.lanes.element)
-            self.noted_weights = nest.scratch([plan.all_panels], self.lanes.element)
-            if plan.shares_weights:
-                self.noted_weights.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
         # of fewer features than lanes
         self.mask = self.total.mask(plan.features) if plan.features < LANES else None
 
     def emit(self, begin: ir.Value, end: ir.Value) -> None:
         plan = self.plan
-        self.w, _ = by_features(self.w, self.given, LANES)
+        self.weights.begin()
         matrix_tiles.configure()
         if self.copy is not None:
             self.copy.begin()
         if not plan.shares_weights:
-            nest.once_or_loop(plan.all_panels, 1, self._pack)
+            nest.once_or_loop(plan.packings, 1, self.weights.pack)
             nest.loop(begin, end, 1, lambda number: self._step(number))
         else:
             nest.loop(
@@ -110,70 +94,12 @@ class _Emitter:
                 end,
                 1,
                 lambda number: nest.when(
-                    nest.is_below(number, plan.all_panels),
-                    lambda: self._pack(number),
-                    lambda: self._step(nest.index(nest.subtract(number, plan.all_panels))),
+                    nest.is_below(number, plan.packings),
+                    lambda: self.weights.pack(number),
+                    lambda: self._step(nest.index(nest.subtract(number, plan.packings))),
                 ),
             )
         matrix_tiles.release()
-
-    # --- the weights
-
-    def _pack(self, panel: Index) -> None:
-        """All rows of all tiles of a panel; zeros behind the last neighbours of a tap."""
-        plan, of = self.plan, self.of
-        group, in_panel = nest.divided(panel, plan.panels_of_group)
-        first = add(of.first_tap, add(multiply(group, of.loops["g"].w), self._feature(in_panel)))
-        outer, run = plan.summed
-        whole, rest = divmod(run.extent, plan.group)
-
-        def some(w: Index, target: Index, count: int) -> None:
-            source = Address.of(self.w, [w])
-            for v, offset in enumerate(plan.lane_offsets):
-                stored = Vectors(ir.MemRefType(self.w.type).element_type, LANES)
-                mask = None if self.mask is None else stored.mask(plan.features)
-                rows = [source.moved(offset + n * run.w).load(stored.type, mask) for n in range(count)]
-                rows += [stored.zero()] * (plan.group - count)
-                Address.of(self.weights, [add(target, v * LANES)]).store(rows_to_lanes(self.form, rows))
-
-        def tap(loops: Sequence[Loop], w: Index, number: Index) -> None:
-            if loops:
-                loop, *others = loops
-                nest.once_or_loop(
-                    loop.extent,
-                    1,
-                    lambda n: tap(others, add(w, multiply(n, loop.w)), add(multiply(number, loop.extent), n)),
-                )
-                return
-            target = add(multiply(panel, plan.panel_words), multiply(number, plan.blocks * ROWS * self.row))
-
-            def lane(n: Index) -> None:
-                some(add(w, multiply(n, plan.group * run.w)), add(target, multiply(n, self.row)), plan.group)
-
-            if whole:
-                nest.once_or_loop(whole, 1, lane)
-            if rest:
-                some(add(w, whole * plan.group * run.w), add(target, whole * self.row), rest)
-            filled = whole + (1 if rest else 0)
-            if filled < plan.blocks * ROWS:
-                zero = self.lanes.zero()
-                nest.loop(
-                    filled * self.row,
-                    plan.blocks * ROWS * self.row,
-                    LANES,
-                    lambda n: Address.of(self.weights, [add(target, n)]).store(zero),
-                )
-
-        tap(outer, first, 0)
-        if self.form.is_small_float:
-            packed = Address.of(self.weights, [multiply(panel, plan.panel_words)])
-            self._note(packed, plan.panel_words, self.noted_weights, panel)
-
-    def _feature(self, panel: Index) -> Index:
-        """The first feature of a panel in its group; the last panel may overlap the one before."""
-        plan = self.plan
-        first = multiply(panel, plan.width)
-        return nest.minimum(first, plan.features - plan.width) if plan.features % plan.width else first
 
     # --- a step
 
@@ -191,7 +117,9 @@ class _Emitter:
         if self.copy is not None:
             self.copy.fill(b, first, multiply(group, of.loops["g"].x))
             if self.form.is_small_float:
-                self._note(Address.of(self.copy.buffer, [0]), self.copy.size // plan.group, self.noted_image, 0)
+                copy = Address.of(self.copy.buffer, [0])
+                note_exponent(copy, self.copy.size // plan.group, self.noted_image, 0, self.form)
+                self.exact = is_exact(nest.load(self.noted_image, [0]), self.weights.least_exponent())
             x: Index = 0
         else:
             x = nest.place_of(
@@ -203,7 +131,7 @@ class _Emitter:
         def one(n: Index) -> None:
             at = add(panel, n)
             in_group = n if of.loops["g"].extent > 1 else at
-            self._places(plan.places, x, at, add(out, multiply(self._feature(in_group), of.loops["f"].o)))
+            self._places(plan.places, x, at, add(out, multiply(plan.feature(in_group), of.loops["f"].o)))
 
         nest.once_or_loop(plan.panels, 1, one)
 
@@ -218,8 +146,7 @@ class _Emitter:
             return
         plan = self.plan
         image = Address.of(self.x if self.copy is None else self.copy.buffer, [x])
-        weights = Address.of(self.weights, [multiply(panel, plan.panel_words)])
-        exact = self._is_exact(panel)
+        weights = self.weights.of_panel(panel)
 
         def tiles(n: Index) -> None:
             if plan.is_direct:
@@ -231,7 +158,9 @@ class _Emitter:
                 to = _Target(Address.of(self.sums, [place]), self.row, range(0, self.row, LANES))
             at = image.moved(multiply(n, loop.x))
             nest.when(
-                exact, lambda: self._in_tiles(at, loop.x, weights, to), lambda: self._in_f32(at, loop.x, weights, to)
+                self.exact,
+                lambda: self._in_tiles(at, loop.x, weights, to),
+                lambda: self._in_f32(at, loop.x, weights, to),
             )
             if not plan.is_direct and not plan.is_turned:
                 self._in_order(n, out)
@@ -315,24 +244,6 @@ class _Emitter:
         """The loops over products of tiles in a sum, outermost first."""
         plan = self.plan
         return [*plan.summed[0], Loop("block", plan.blocks, plan.tile_elements, 0, 0)]
-
-    # --- small numbers
-
-    def _note(self, what: Address, count: int, noted: ir.Value, number: Index) -> None:
-        """Keep the exponent of the smallest magnitude of `count` lanes of bf16 pairs."""
-
-        def vector(n: ir.Value, least: ir.Value) -> list[ir.Value]:
-            lanes = Address(what.pointer, 4).moved(n).load(self.lanes.type)
-            return [smaller_magnitude(self.form, lanes, least)]
-
-        (least,) = nest.loop(0, count, LANES, vector, [no_magnitude(self.form)])
-        nest.store(exponent(least), noted, [number])
-
-    def _is_exact(self, panel: Index) -> ir.Value | bool:
-        """Whether tiles, which take subnormal numbers for zeros, lose none of this step's part of the image and this panel."""
-        if not self.form.is_small_float:
-            return True
-        return is_exact(nest.load(self.noted_image, [0]), nest.load(self.noted_weights, [panel]))
 
     # --- results
 

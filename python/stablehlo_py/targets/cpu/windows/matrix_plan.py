@@ -16,7 +16,9 @@ import math
 from collections.abc import Iterator
 
 from stablehlo_py.machine.cpu import Cpu
+from stablehlo_py.mlir import ir
 from stablehlo_py.records import record, replace
+from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.matrix_tiles import LANES, MULTIPLY, ROW_BYTES, ROWS
 from stablehlo_py.targets.cpu.windows.convolution_plan import Split, merged
 from stablehlo_py.targets.cpu.windows.convolutions import Axis, Geometry, Loop
@@ -47,8 +49,9 @@ class Matrices:
 
     geometry: its axes in the order in which they lie in the image. group: elements in a lane of 32 bits. pitch: elements from
     one place of the copy to the next; 0 where the image is read as it is. is_flat: places go on from one row of the copy to
-    the next; is_direct: sums go from tiles to the result. grain: steps that are best done together; shares_weights: threads
-    share the weights, which are packed before all steps; cycles: of one core.
+    the next; is_direct: sums go from tiles to the result. between: features that are so far apart in the kernel are put in
+    order panel by panel. grain: steps that are best done together; shares_weights: threads share the weights, which are packed
+    before all steps; cycles: of one core.
     """
 
     geometry: Geometry
@@ -61,6 +64,7 @@ class Matrices:
     wide: int
     is_flat: bool
     is_direct: bool
+    between: int = 1
     grain: int = 1
     shares_weights: bool = False
     cycles: float = 0.0
@@ -92,6 +96,16 @@ class Matrices:
     def lane_offsets(self) -> list[int]:
         """Where each tile of a panel begins, from its first feature."""
         return [min(v * LANES, max(self.width - LANES, 0)) for v in range(self.wide)]
+
+    def feature(self, panel: int | ir.Value) -> int | ir.Value:
+        """The first feature of a panel in its group; the last panel may overlap the one before."""
+        first = nest.multiply(panel, self.width)
+        return nest.minimum(first, self.features - self.width) if self.features % self.width else first
+
+    @property
+    def packings(self) -> int:
+        """Parts in which the weights are packed."""
+        return self.all_panels if self.between > 1 else self.depth
 
     @property
     def panels_of_group(self) -> int:
@@ -194,13 +208,13 @@ def plan_of(geometry: Geometry, cpu: Cpu, vectors: float) -> Matrices | None:
     if not known or instruction is None or elements[2] not in (("f32",) if elements[0] == "bf16" else ("i32", "ui32")):
         return None
     turned = geometry.loops["f"].w != 1
-    geometry = ordered_by_features(replace(geometry, axes=tuple(sorted(geometry.axes, key=lambda axis: -axis.x))))
+    geometry, between = _in_order(replace(geometry, axes=tuple(sorted(geometry.axes, key=lambda axis: -axis.x))))
     if geometry.products < LEAST_WORK or not _holds(geometry):
         return None
     group = 2 if elements[0] == "bf16" else 4
     found = (
         (cycles, panels, plan)
-        for plan in _plans(geometry, instruction, group)
+        for plan in _plans(geometry, instruction, group, between)
         for panels, cycles in _costs(plan, cpu, _of_weights(plan, turned=turned))
     )
     best = min(found, key=lambda one: one[0], default=None)
@@ -209,7 +223,20 @@ def plan_of(geometry: Geometry, cpu: Cpu, vectors: float) -> Matrices | None:
     if best is None or best[0] * GAIN >= min(vectors, most):
         return None
     cycles, panels, plan = best
-    return _together(replace(plan, panels=panels, cycles=cycles), _of_weights(plan, turned=turned), turned=turned)
+    plan = replace(plan, panels=panels, cycles=cycles)
+    return _together(plan, _of_weights(plan, turned=turned), may_share=not turned or between > 1)
+
+
+def _in_order(geometry: Geometry) -> tuple[Geometry, int]:
+    """The convolution whose kernel has its features side by side, and how far apart they are that are put so by panels.
+
+    That is where all that is added up for a feature lies between it and the next; else the whole kernel is put in order.
+    """
+    between, features = geometry.loops["f"].w, geometry.loops["f"].extent
+    strides = [loop.w for loop in (geometry.loops["i"], *geometry.axes)]
+    if between == 1 or any(abs(stride) >= between for stride in strides):
+        return ordered_by_features(geometry, features), 1
+    return ordered_by_features(geometry, min(2 * LANES, features)), between
 
 
 def _holds(geometry: Geometry) -> bool:
@@ -220,7 +247,7 @@ def _holds(geometry: Geometry) -> bool:
     return is_known
 
 
-def _plans(geometry: Geometry, instruction: str, group: int) -> Iterator[Matrices]:
+def _plans(geometry: Geometry, instruction: str, group: int, between: int) -> Iterator[Matrices]:
     """All ways to make steps, of one panel each."""
     loops, axes = geometry.loops, geometry.axes
     wide = 1 if loops["f"].extent <= LANES else 2
@@ -233,7 +260,7 @@ def _plans(geometry: Geometry, instruction: str, group: int) -> Iterator[Matrice
         ways.append((True, False))
     steps = _steps(loops["b"].extent, axes[0], whole=len(axes) == 1 and loops["i"].x != 1)
     for (images, rows), (is_flat, is_direct) in itertools.product(steps, ways):
-        plan = Matrices(geometry, instruction, group, pitch, images, rows, 1, wide, is_flat, is_direct)
+        plan = Matrices(geometry, instruction, group, pitch, images, rows, 1, wide, is_flat, is_direct, between)
         if is_direct and plan.places[-1].extent < ROWS:
             continue
         if is_flat and plan.is_turned and plan.tiles * ROWS * wide * LANES * 4 > TOGETHER:
@@ -292,10 +319,10 @@ def _costs(plan: Matrices, cpu: Cpu, weights: float) -> Iterator[tuple[int, floa
         yield panels, steps.imbalance * steps.steps * (panels * panel + copying) + weights + CALL
 
 
-def _together(plan: Matrices, weights: float, *, turned: bool) -> Matrices:
+def _together(plan: Matrices, weights: float, *, may_share: bool) -> Matrices:
     """The plan with what is done about the weights: shared, or packed once for some steps together."""
     steps = plan.split.steps
-    if steps > 1 and weights > 2 * LAUNCH and not turned:
+    if steps > 1 and weights > 2 * LAUNCH and may_share:
         return replace(plan, shares_weights=True, cycles=plan.cycles + LAUNCH)
     step = (plan.cycles - weights - CALL) / steps
     return replace(plan, grain=min(steps, math.ceil((weights + CALL) / (APART * step))))
