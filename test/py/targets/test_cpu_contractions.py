@@ -111,6 +111,22 @@ def test_element_types(m: int, n: int, k: int, element: str, out: str, left: boo
     product(m, n, k, element, out, left=left, right=right)
 
 
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(("one", "other"), [("i8", "ui8"), ("ui8", "i8")])
+@pytest.mark.parametrize(("m", "n", "k"), [(33, 47, 600), (9, 64, 1101)])
+@pytest.mark.usefixtures("cpu_of_products")
+def test_bytes_of_two_kinds(m: int, n: int, k: int, one: str, other: str, left: bool, right: bool) -> None:
+    (a,), (b,) = operands(one, (k, m) if left else (m, k)), operands(other, (n, k) if right else (k, n))
+    dims = f"contracting_dims = [{0 if left else 1}] x [{1 if right else 0}]"
+    text = program(a.shape, b.shape, dims, (m, n), one, "i32").replace(
+        f"{'x'.join(map(str, b.shape))}x{one}", f"{'x'.join(map(str, b.shape))}x{other}"
+    )
+    executable = stablehlo_py.compile(text, cache=False)
+    assert f'"{one},{other}"' in executable.as_text("linalg")  # marked for the emitter
+    x, y = a.astype(np.int32), b.astype(np.int32)
+    np.testing.assert_array_equal(executable(a, b)[0], (x.T if left else x) @ (y.T if right else y))
+
+
 def result(a: np.ndarray, b: np.ndarray, element: str, out: str, *, threads: int = 1) -> np.ndarray:
     """a @ b as the CPU target computes it, for (m, k) and (k, n) or a batch of them."""
     dims = "contracting_dims = [1] x [0]"

@@ -19,10 +19,11 @@ from stablehlo_py.ops.contraction import accumulator, cast, contract, converted,
 from stablehlo_py.transforms.simplify.panels import PANEL
 
 CONTRACTION = (
-    "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and the element type of lhs
+    "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and elements as below
 )
 SMALLEST = 1 << 12  # multiplications; below, packing costs more than it saves
-# (lhs and rhs, result) that the emitter multiplies; products of small integers are exact in f32 sums of one block
+# What the emitter multiplies: lhs and rhs, or both where they differ, and the result. Sums of products of bytes are exact in f32
+# for one block.
 ELEMENTS = {
     ("f32", "f32"),
     ("f64", "f64"),
@@ -33,6 +34,8 @@ ELEMENTS = {
     ("i8", "i32"),
     ("ui8", "i32"),
     ("ui8", "ui32"),
+    ("i8,ui8", "i32"),
+    ("ui8,i8", "i32"),
 }
 
 
@@ -44,7 +47,7 @@ def lower_dot_general(op: DotGeneral, lhs: Tensor, rhs: Tensor) -> Tensor:
     m, n = (math.prod(t.shape[d] for d in f) for t, f in zip((lhs, rhs), free, strict=True))
     k = math.prod(lhs.shape[d] for d in dims.lhs_contracting)
     batch = math.prod(lhs.shape[d] for d in dims.lhs_batching)
-    if (lhs.element.name, ty.element.name) not in ELEMENTS or lhs.element != rhs.element or ty.size == 0 or k == 0:
+    if (elements(lhs, rhs), ty.element.name) not in ELEMENTS or ty.size == 0 or k == 0:
         return contract(lhs, rhs, op.dims, ty)
     if is_panels(rhs, op.dims) and not dims.lhs_batching and len(dims.lhs_contracting) == 1 and m > 1:
         return on_panels(lhs, rhs, dims, ty)
@@ -55,6 +58,11 @@ def lower_dot_general(op: DotGeneral, lhs: Tensor, rhs: Tensor) -> Tensor:
     if batch * m * n * k < SMALLEST:
         return contract(lhs, rhs, op.dims, ty)
     return product(lhs, rhs, dims, ty, (batch, m, n, k))
+
+
+def elements(lhs: Tensor, rhs: Tensor) -> str:
+    """What the operands of a product are made of."""
+    return lhs.element.name if lhs.element == rhs.element else f"{lhs.element.name},{rhs.element.name}"
 
 
 def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tuple[int, int, int, int]) -> Tensor:
@@ -76,7 +84,7 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
         iterators=[REDUCTION if label == "k" else PARALLEL for label in labels],
     )[0]
     generic = result.value.owner.operation
-    facts = (a_labels, b_labels, c_labels, lhs.element.name)
+    facts = (a_labels, b_labels, c_labels, elements(lhs, rhs))
     generic.attributes[CONTRACTION] = ir.ArrayAttr.get([ir.StringAttr.get(x) for x in facts])
     return layout.reshape(converted(result, ty.element), ty.shape)
 

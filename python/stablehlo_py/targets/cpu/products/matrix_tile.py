@@ -36,9 +36,11 @@ SETUP_CYCLES = 400  # to shape tiles and to release them, and to fetch sums from
 
 def form_of_tiles(element: str, cpu: Cpu) -> Form | None:
     """The form for operands of this element, where the CPU has tiles for it."""
-    if (element, element) not in MULTIPLY or not (cpu.bf16_tiles if element == "bf16" else cpu.int8_tiles):
+    lhs, _, rhs = element.partition(",")
+    instruction = MULTIPLY.get((lhs, rhs or lhs))
+    if instruction is None or not (cpu.bf16_tiles if element == "bf16" else cpu.int8_tiles):
         return None
-    return Form(element, 2 if element == "bf16" else 4, LANES, MULTIPLY[element, element], tiles=True)
+    return Form(element, 2 if element == "bf16" else 4, LANES, instruction, tiles=True)
 
 
 def suited(element: str, cpu: Cpu, m: int, n: int, k: int) -> Form | None:

@@ -52,10 +52,10 @@ def pack_row_ahead(of: Product, t: Index, k: Index) -> None:
     )
     source = Address.of(of.b, of.at(of.b_labels, k=add(row, of.at_k), n=column))
     target = Address.of(of.packed_b, [multiply(add(multiply(slot, of.packed_steps), row), of.nr)])
-    stored = Vectors(of.source, of.lanes)
+    stored, form = Vectors(of.source, of.lanes), of.form.of_side("rhs")
     for w in range(0, of.nr, of.lanes):
         count = lanes_left(of, of.n, add(column, w)) if of.cuts_columns else 0
-        target.moved(w).store(product_forms.rows_to_lanes(of.form, [loaded(of, source.moved(w), stored, count)]))
+        target.moved(w).store(product_forms.rows_to_lanes(form, [loaded(of, source.moved(w), stored, count)]))
     later = nest.index(add(row, ROWS_AHEAD))
     is_past = arith.cmpi(arith.CmpIPredicate.sge, later, nest.index(of.steps))
     k_later = arith.select(is_past, nest.index(nest.subtract(later, of.steps)), later)
@@ -91,7 +91,7 @@ def pack_panels(of: Product, s0: Index, s1: Index, origin: Index | None = None) 
             for w in range(0, of.nr, of.lanes):
                 count = lanes_left(of, of.n, add(n, w)) if cut else 0
                 row = loaded(of, source.moved(w), stored, count)
-                target.moved(w).store(product_forms.rows_to_lanes(of.form, [row]))
+                target.moved(w).store(product_forms.rows_to_lanes(of.form.of_side("rhs"), [row]))
 
         if of.masks or not of.cuts_columns:
             nest.loop(s0, s1, 1, lambda s: panel(s, cut=of.cuts_columns))
@@ -133,6 +133,7 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
     reach = len(parts) * of.lanes
     stored = Vectors(of.source, of.lanes)
     between_rows = strides_of(source)[0][labels.index("k")] if "k" in labels else 0
+    form = of.form.of_side(side)
     counts: list[Index] = [0 if last + reach <= extent else lanes_left(of, extent, add(start, w)) for w in parts]
 
     def row(step: ir.Value, *noted: ir.Value) -> Notes:
@@ -148,7 +149,7 @@ def _columns(of: Product, side: str, base: Index, start: Index, width: int, note
                     inside = arith.cmpi(arith.CmpIPredicate.slt, nest.index(add(first, g)), nest.index(of.depth))
                     count = arith.select(inside, nest.index(count or of.lanes), nest.index(0))
                 rows.append(loaded(of, corner.moved(g * between_rows + w), stored, count))
-            lanes = product_forms.rows_to_lanes(of.form, rows)
+            lanes = product_forms.rows_to_lanes(form, rows)
             found = note(of, side, lanes, found, number)
             if side == "lhs":
                 lanes = product_forms.as_lhs(of.form, lanes)
@@ -165,7 +166,7 @@ def _rows(of: Product, start: Index, stop: Index, noted: Notes) -> Notes:
         def part(step: Index, *noted: ir.Value) -> Notes:
             step, *run = _run(of, step, again=not of.form.tiles)
             where = of.at(of.a_labels, m=i, k=add(multiply(step, of.group), of.at_k))
-            lanes = product_forms.run_to_lanes(of.form, fetch(of, of.a, where, *run))
+            lanes = product_forms.run_to_lanes(of.form.of_side("lhs"), fetch(of, of.a, where, *run))
             found = note(of, "lhs", lanes, list(noted), 0)
             place = add(multiply(nest.subtract(i, start), of.a_stride), step)
             of.vectors.store(product_forms.as_lhs(of.form, lanes), of.packed_a, [place])
@@ -196,7 +197,7 @@ def _squares(of: Product, base: Index, j: Index) -> Notes:
                 if of.cuts_columns:  # what is read twice is stored nowhere
                     row = nest.minimum(r, nest.subtract(of.n - 1, first))
                 fetched = loaded(of, source.moved(multiply(row, between_rows)), stored, count)
-                rows.append(product_forms.run_to_lanes(of.form, fetched))
+                rows.append(product_forms.run_to_lanes(of.form.of_side("rhs"), fetched))
             found = list(noted)
             target = Address.of(of.packed_b, [add(add(base, multiply(step, of.nr)), w)])
             for r, lanes in enumerate(transposed(rows)):

@@ -6,7 +6,7 @@ A lane of a packed vector holds one or more neighbours along k, `group` of them:
     bf16            2   tdpbf16ps: acc += (a0 * b0 + ...) + (a1 * b1 + ...), 16 of each         on matrix tiles
     i8, ui8         4   tdpbssd, tdpbuud: acc += a0 * b0 + ..., 64 of them                      on matrix tiles
     bf16            2   vdpbf16ps: acc = fma(a0, b0, fma(a1, b1, acc))    a1, b1 is the earlier pair, so k ascends
-    ui8             2   vpdpwssd: acc += a0 * b0 + a1 * b1                on elements widened to 16 bits
+    ui8, or both    2   vpdpwssd: acc += a0 * b0 + a1 * b1                on elements widened to 16 bits
     i8              4   vpdpbusd: acc += (a + 128) * b, four times        acc starts from -128 * (sum of b over k)
     i8, ui8         2   vpmaddwd: acc += (a0 * b0 + a1 * b1)              without these two, on 16 bits: two instructions
     i8, ui8         1   as f32, exact in blocks of k                      without that one
@@ -23,11 +23,11 @@ from collections.abc import Sequence
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.llvm_ops import call_intrinsic
-from stablehlo_py.records import record
+from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit.nest import constant_vector
 
 # How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
-SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256}
+SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256, "i8,ui8": 512, "ui8,i8": 512}
 # Exponent fields of bf16: 127 is 2**0. The sum of the fields of two numbers whose product is 2**-112 or more.
 LEAST_EXPONENTS = 2 * 127 - 112
 DOTS = {
@@ -41,7 +41,9 @@ PAIRS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x
 
 @record
 class Form:
-    """element: of the operands, by name; group: neighbours along k in a lane; lanes: of a vector of sums.
+    """element: of the operands, by name, or by both names where they differ.
+
+    group: neighbours along k in a lane; lanes: of a vector of sums.
 
     dot: LLVM's name of what multiplies such lanes, where it is no fma; adds: whether that adds to a sum as well; tiles:
     whether it multiplies matrix tiles, not vectors.
@@ -72,6 +74,12 @@ class Form:
     def is_small_float(self) -> bool:
         return self.element == "bf16" and self.group == 2
 
+    def of_side(self, side: str) -> Form:
+        """The form as one of the operands has it: "lhs" or "rhs"."""
+        if "," not in self.element:
+            return self
+        return replace(self, element=self.element.split(",")[side == "rhs"])
+
     @property
     def offsets(self) -> bool:
         """Whether signed bytes of lhs are moved to unsigned ones."""
@@ -87,7 +95,7 @@ def form_of(element: str, cpu: Cpu, *, accumulates: bool) -> Form:
     if element == "bf16" and cpu.bf16_dot and not accumulates:
         return Form(element, 2, cpu.lanes(4), DOTS[element])
     if element in SMALL_INT_BLOCK_K and cpu.int8_dot:
-        return Form(element, 4 if element == "i8" else 2, cpu.lanes(4), DOTS[element])
+        return Form(element, 4 if element == "i8" else 2, cpu.lanes(4), DOTS.get(element, DOTS["ui8"]))
     if element in SMALL_INT_BLOCK_K and cpu.int16_pairs:
         return Form(element, 2, cpu.lanes(4), PAIRS[cpu.vector_bytes], adds=False)
     return Form(element, 1, cpu.lanes(8 if element == "f64" else 4))
