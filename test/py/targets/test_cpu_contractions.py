@@ -172,10 +172,10 @@ def test_tiles_of_many_registers_leave_room_for_operands() -> None:
 
 
 def test_tiles_fit_what_they_divide() -> None:
-    """Of 32 registers; eight sums or more, and no more of the last tile than need be."""
-    assert _tile_shape(9, 6, 32, 4) == (9, 3)
     assert _tile_shape(1024, 64, 32, 4) == (6, 4)
-    assert _tile_shape(14, 2, 32, 4) == (14, 2)
+    assert _tile_shape(128, 48, 32, 4) == (8, 3)
+    # eight or sixteen panels are shared evenly, eleven are not
+    assert _tile_shape(128, 32, 32, 4, "n") == (13, 2)
 
 
 # --- bf16: the instruction that takes subnormal numbers for zeros is used only where there are none

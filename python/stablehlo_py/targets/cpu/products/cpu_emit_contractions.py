@@ -60,7 +60,11 @@ FEW_BYTES = 512 << 10  # of rows that are few
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SHARED_BYTES = 2 << 20  # of panels that threads share: fewer stay in the cache of the core that packed them
-GRAIN_PANELS, GRAIN_TILES = 24, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
+GRAIN_VECTORS, GRAIN_TILES = 48, 64  # beside which packing all rows, or all columns, once more is a thirtieth or so
+FIRST_PANEL = (
+    32  # multiply-adds in the time of a vector from the last cache, for two threads: a step of what none hides
+)
+SHARES = 4  # threads, or a divisor of it, that should have equal shares of a few panels or tiles
 # Of panels that matrix tiles read: they stay in half of a second-level cache of 2 MiB, which all CPUs with tiles have, while
 # one row of tiles after the other goes over them, each of which is packed when its turn comes.
 TILES_B_BYTES = 1 << 20
@@ -203,7 +207,8 @@ class Product:
             (self.mr, self.width), self.short = _matrix_tile.block(self.m, self.n), 0
         else:
             widest = PANEL // self.lanes if self.is_packed else WIDEST  # vectors in a row of the tile
-            self.mr, self.width = _tile_shape(self.m, -(-self.n // self.lanes), cpu.registers, min(widest, WIDEST))
+            columns, cut = -(-self.n // self.lanes), "" if self.batch > 1 else "m" if self.m > self.n else "n"
+            self.mr, self.width = _tile_shape(self.m, columns, cpu.registers, min(widest, WIDEST), cut)
             self.short = -(-self.m // self.mr) * self.mr - self.m if cpu.registers < 32 else 0
         self.nr = self.width * self.lanes
         self.panels, self.tiles = -(-self.n // self.nr), -(-(self.m + self.short) // self.mr)
@@ -278,7 +283,7 @@ class Product:
             return min(self.steps_of_one, _matrix_tile.grain(self))
         if skinny.suits(self):
             return -(-GRAIN_COLUMNS // skinny.tile_columns(self))
-        return min(self.steps_of_one, GRAIN_TILES if self.by_rows else GRAIN_PANELS)
+        return min(self.steps_of_one, GRAIN_TILES if self.by_rows else GRAIN_VECTORS // self.width)
 
     # --- panels that all threads share: each round of some panels and a block of k first packs them, then has all tiles
 
@@ -499,8 +504,8 @@ class Product:
         return [where[x] for x in labels]
 
 
-def _tile_shape(m: int, columns: int, registers: int, widest: int) -> tuple[int, int]:
-    """Rows of a tile, and vectors in a row, for a result of m rows of so many vectors.
+def _tile_shape(m: int, columns: int, registers: int, widest: int, cut: str = "") -> tuple[int, int]:
+    """Rows of a tile, and vectors in a row, for a result of m rows of so many vectors; cut: along what threads share it.
 
     With 32 registers: the shape that takes the least time, counted in multiply-adds, of which eight keep two units busy
     while the first is under way. Loads come beside them, and are felt where two threads share a core: there 9 x 3 vectors
@@ -517,7 +522,12 @@ def _tile_shape(m: int, columns: int, registers: int, widest: int) -> tuple[int,
 
     def cost(shape: tuple[int, int]) -> float:
         rows, width = shape
-        return -(-m // rows) * -(-columns // width) * (max(rows * width, 8) + rows / 2 + width)
+        tiles, panels = -(-m // rows), -(-columns // width)
+        if cut == "m" and tiles > SHARES:
+            tiles = _round_up(tiles, SHARES)
+        if cut == "n" and panels > SHARES:
+            panels = _round_up(panels, SHARES)
+        return tiles * panels * (max(rows * width, 8) + rows / 2 + width) + FIRST_PANEL * width
 
     shapes = [
         (rows, width)
