@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from stablehlo_py.core.options import did_you_mean
 from stablehlo_py.errors import BadOption
 from stablehlo_py.patterns import pattern
-from stablehlo_py.targets import code_generator, matrix_tiles
+from stablehlo_py.targets import amx, code_generator
 
 # What processors have beside x86-64's base, as LLVM's X86.td has it: as far as passes here ask about it, or LLVM chooses
 # it by itself. By the levels of the x86-64 psABI and LLVM's names; one that is not listed is taken for a plain x86-64.
@@ -44,7 +44,7 @@ def host() -> tuple[str, str]:
     if _taken:
         return _taken[0]
     cpu, features = _known[0] if _known else _found()
-    return cpu, matrix_tiles.usable(features)
+    return cpu, amx.usable(features)
 
 
 def _found() -> tuple[str, str]:
@@ -58,7 +58,7 @@ def _found() -> tuple[str, str]:
 
 def may_use_tiles() -> bool:
     """Ask the operating system for AMX's tiles, once; where it refuses, `host` has none from then on."""
-    if matrix_tiles.ask():
+    if amx.ask():
         return True
     host.cache_clear()
     return False

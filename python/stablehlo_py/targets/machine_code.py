@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.records import record
-from stablehlo_py.targets import matrix_tiles
+from stablehlo_py.targets import amx
 from stablehlo_py.targets.cpus import may_use_tiles, resolved
 from stablehlo_py.targets.elf import Image, NotUnderstoodError, is_understood
 
@@ -44,7 +44,7 @@ class Code:
     """
 
     def __init__(self, objects: Sequence[bytes]) -> None:
-        self.is_refused = any(matrix_tiles.are_in(data) for data in objects) and not may_use_tiles()
+        self.is_refused = any(amx.are_in(data) for data in objects) and not may_use_tiles()
         self._owner: object
         self.addresses: list[int]
         if all(is_understood(data) for data in objects):

@@ -10,7 +10,7 @@ import pytest
 import stablehlo_py
 from stablehlo_py.cache import Cache
 from stablehlo_py.errors import WrongMachine
-from stablehlo_py.targets import cpus, matrix_tiles
+from stablehlo_py.targets import amx, cpus
 from stablehlo_py.targets.machine_code import CodegenOptions
 from stablehlo_py.testing.other_cpu import HERE
 
@@ -30,7 +30,7 @@ only_with_tiles = pytest.mark.skipif("+amx-tile" not in HERE[1].split(","), reas
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """As in a process that has not asked yet."""
     fresh: list[bool] = []
-    monkeypatch.setattr(matrix_tiles, "_answers", fresh)
+    monkeypatch.setattr(amx, "_answers", fresh)
     yield fresh
     monkeypatch.undo()
     cpus.host.cache_clear()
@@ -47,7 +47,7 @@ def system(monkeypatch: pytest.MonkeyPatch, *, supported: bool, permitted: bool)
             return 0
         return 0 if permitted else -1
 
-    monkeypatch.setattr(matrix_tiles, "_arch_prctl", arch_prctl)
+    monkeypatch.setattr(amx, "_arch_prctl", arch_prctl)
     return asked
 
 
@@ -58,17 +58,17 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_system_that_does_not_know_tiles(monkeypatch, answers):
     system(monkeypatch, supported=False, permitted=True)
-    assert matrix_tiles.usable(FEATURES) == "-amx-bf16,-amx-int8,-amx-tile,+avx2,-amx-fp16"
-    assert matrix_tiles.usable("-amx-tile,+avx2") == "-amx-tile,+avx2"
+    assert amx.usable(FEATURES) == "-amx-bf16,-amx-int8,-amx-tile,+avx2,-amx-fp16"
+    assert amx.usable("-amx-tile,+avx2") == "-amx-tile,+avx2"
 
 
 def test_looking_is_not_asking(monkeypatch, answers):
     asked = system(monkeypatch, supported=True, permitted=True)
-    assert matrix_tiles.usable(FEATURES) == FEATURES
+    assert amx.usable(FEATURES) == FEATURES
     assert asked == [0x1021]
-    assert matrix_tiles.ask() and matrix_tiles.ask()
+    assert amx.ask() and amx.ask()
     assert asked == [0x1021, 0x1023]
-    assert matrix_tiles.usable(FEATURES) == FEATURES
+    assert amx.usable(FEATURES) == FEATURES
     assert asked == [0x1021, 0x1023]
 
 
