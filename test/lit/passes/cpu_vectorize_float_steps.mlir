@@ -46,6 +46,34 @@ func.func @largest_of_few(%x: memref<48xf32>, %y: memref<1xf32>) attributes {ker
 
 // -----
 
+// Of eight rows at once the largest number and a NaN stay in registers; what was there is either's start.
+// CHECK-LABEL: func.func @largest_of_columns(
+// CHECK: scf.for
+// CHECK: %[[BEFORE:.*]] = llvm.load
+// CHECK: %[[FIRST:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.range.ps.512"(%[[BEFORE]],
+// CHECK: %[[NAN:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"(%[[BEFORE]],
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.range.ps.512"(%[[FIRST]],
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"(%[[NAN]],
+// CHECK-NOT: arith.maxui
+// CHECK: return
+func.func @largest_of_columns(%x: memref<16x64xf32>, %y: memref<64xf32>) attributes {kernel = "columns"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c16 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %m = memref.load %y[%j] : memref<64xf32>
+      %a = memref.load %x[%i, %j] : memref<16x64xf32>
+      %b = arith.maximumf %m, %a : f32
+      memref.store %b, %y[%j] : memref<64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
 // x + 12582912 ends in the bits of the integer nearest to x: 1262485504 are the bits of 12582912. The difference is that
 // integer as a float.
 // CHECK-LABEL: func.func @power(

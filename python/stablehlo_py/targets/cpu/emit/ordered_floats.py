@@ -114,10 +114,26 @@ class Ends:
 
 
 @record
+class Keys:
+    """The largest or smallest of floats that come one by one to the same place, by their keys."""
+
+    order: Order
+
+    def of(self, floats: ir.Value) -> tuple[ir.Value, ...]:
+        return (self.order.keys_of(floats),)
+
+    def join_floats(self, state: Sequence[ir.Value], floats: ir.Value) -> Sequence[ir.Value]:
+        return (self.order.join_keys(state[0], self.order.keys_of(floats)),)
+
+    def floats(self, state: Sequence[ir.Value]) -> ir.Value:
+        return self.order.float_of(state[0])
+
+
+@record
 class Numbers:
     """The largest or smallest of many floats that are numbers, and a NaN where one is among them: `emit.avx512_floats`.
 
-    Each starts from -inf, or from inf where the smallest is asked for.
+    Each starts from -inf, or from inf where the smallest is asked for; of floats that come to the same place, from the first.
     """
 
     order: Order
@@ -127,6 +143,9 @@ class Numbers:
         floats = ir.VectorType.get(ty.shape, self.order.float_type)
         start = constant_vector(floats, float("-inf") if self.order.largest else float("inf"))
         return [start, start]
+
+    def of(self, floats: ir.Value) -> tuple[ir.Value, ...]:
+        return (floats, floats)
 
     def join(self, ends: Sequence[ir.Value], others: Sequence[ir.Value]) -> list[ir.Value]:
         (number, nan), (other, other_nan) = ends, others

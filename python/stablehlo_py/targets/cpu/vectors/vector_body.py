@@ -14,8 +14,8 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
-from stablehlo_py.targets.cpu.emit.avx512_floats import scaled
-from stablehlo_py.targets.cpu.emit.ordered_floats import Order, order_of
+from stablehlo_py.targets.cpu.emit.avx512_floats import has_instructions, scaled
+from stablehlo_py.targets.cpu.emit.ordered_floats import Keys, Numbers, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
 from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, is_ldexp, part_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
@@ -23,7 +23,7 @@ from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
-Pair = tuple[ir.Value, ir.Value]  # vectors of the real and the imaginary parts
+Pair = tuple[ir.Value, ...]  # vectors of the real and the imaginary parts, or what a maximum is kept as from row to row
 
 
 @record(frozen=False)
@@ -192,8 +192,8 @@ class Body:
             self._do.append(self._store(op))
         elif op.name == "arith.index_cast" and op.operands[0] in self.loop.linear:
             self._count_from(op.operands[0], op.results[0])
-        elif (order := self._running.get(op.results[0])) is not None:
-            self._do.append(self._join_running(op, order))
+        elif (running := self._running.get(op.results[0])) is not None:
+            self._do.append(self._join_running(op, running))
         elif op.name in PARTS or (result is not None and isinstance(result.type, ir.ComplexType)):
             self._do.append(self._on_parts(op))
         else:
@@ -239,7 +239,7 @@ class Body:
         buffer, result = op.operands[0], op.results[0]
         access, ty = self._access(buffer, list(op.operands)[1:]), self._vector(part_of(result.type))
         by_row = self._row_stride(op)
-        order, ahead = self._running.get(result), (self.plan.ahead or {}).get(result)
+        running, ahead = self._running.get(result), (self.plan.ahead or {}).get(result)
         stored, slot = self._stored_slot(buffer), self._new_slot(result)
         size, is_complex = element_bytes(result.type), isinstance(result.type, ir.ComplexType)
 
@@ -251,14 +251,14 @@ class Body:
             lanes = here.load_pair(ty) if is_complex else here.load(ty, now.mask)
             if ahead is not None and now.behind * size % LINE == 0:
                 here.prefetch(ahead)
-            now.values[slot] = order.keys_of(lanes) if order and not isinstance(lanes, tuple) else lanes
+            now.values[slot] = running.of(lanes) if running and not isinstance(lanes, tuple) else lanes
 
         return do
 
     def _store(self, op: ir.Operation) -> _Do:
         value, buffer = op.operands[0], op.operands[1]
         access, source = self._access(buffer, list(op.operands)[2:]), self._slot(value)
-        order, is_past = self._running.get(value), buffer in self.plan.past
+        running, is_past = self._running.get(value), buffer in self.plan.past
         if is_past:
             self.past.append(self._addresses[access])
         stored = self._stored_slot(buffer)
@@ -273,10 +273,12 @@ class Body:
             here = now.here[access].moved(now.behind)
 
             def store(*, streaming: bool) -> None:
-                if isinstance(lanes, tuple):
-                    here.store_pair(*lanes, streaming=streaming)
+                if not isinstance(lanes, tuple):
+                    here.store(lanes, now.mask, streaming=streaming)
+                elif running:
+                    here.store(running.floats(lanes), now.mask, streaming=streaming)
                 else:
-                    here.store(order.float_of(lanes) if order else lanes, now.mask, streaming=streaming)
+                    here.store_pair(*lanes, streaming=streaming)
 
             may_stream = self.is_streaming if is_past and now.mask is None else False
             nest.when(may_stream, lambda: store(streaming=True), lambda: store(streaming=False))
@@ -297,9 +299,9 @@ class Body:
 
     # --- maxima and minima kept in memory from row to row
 
-    def _running_orders(self, cpu: Cpu) -> dict[ir.Value, Order]:
-        """The order of each: by what is loaded, and by the result that is stored."""
-        found: dict[ir.Value, Order] = {}
+    def _running_orders(self, cpu: Cpu) -> dict[ir.Value, Keys | Numbers]:
+        """How each is kept: by what is loaded, and by the result that is stored."""
+        found: dict[ir.Value, Keys | Numbers] = {}
         loads = {op.results[0]: op for op in self.loop.body if op.name == "memref.load"}
         for store in self.loop.body:
             value = store.operands[0] if store.name == "memref.store" else None
@@ -310,15 +312,16 @@ class Body:
             before = [v for v in joined.operands if v in loads and len(list(v.uses)) == 1]
             same = [v for v in before if list(loads[v].operands) == list(store.operands)[1:]]
             if order is not None and len(same) == 1 and len(list(value.uses)) == 1:
-                found[value] = found[same[0]] = order
+                kept = Numbers if has_instructions(self._vector(value.type), cpu) else Keys
+                found[value] = found[same[0]] = kept(order)
         return found
 
-    def _join_running(self, op: ir.Operation, order: Order) -> _Do:
-        keys, other = (self._slot(v) for v in sorted(op.operands, key=lambda v: v not in self._running))
+    def _join_running(self, op: ir.Operation, running: Keys | Numbers) -> _Do:
+        before, other = (self._slot(v) for v in sorted(op.operands, key=lambda v: v not in self._running))
         slot = self._new_slot(op.results[0])
 
         def do(now: Now) -> None:
-            now.values[slot] = order.join_keys(now.lanes(keys), order.keys_of(now.lanes(other)))
+            now.values[slot] = tuple(running.join_floats(now.pair(before), now.lanes(other)))
 
         return do
 
