@@ -53,10 +53,10 @@ else:  # of some products
     _matrix_tile = Later("stablehlo_py.targets.cpu.products.matrix_tile")
     _matrix_tiles = Later("stablehlo_py.targets.cpu.emit.matrix_tiles")
 
-BLOCK_K = 1024  # lanes along k in a block: a panel of it is 128 KiB, a quarter of a second-level cache at most
+BLOCK_K = 1024  # lanes along k in a block: a panel of it is 256 KiB at most, a quarter of a second-level cache or less
 WIDEST = 4  # vectors in a row of a tile
 A_SHARE = 4  # of the second-level cache's bytes to those of the rows of A that are packed at a time
-FEW_BYTES = 512 << 10  # of rows that are few
+FEW_BYTES = 512 << 10  # of rows that are few; half of a second-level cache where that is more
 B_BYTES = 4 << 20  # of panels of B that wait for the next block of rows
 NEAR_BYTES = 128 << 10  # of panels that are used right after they are packed: pieces of rows long enough to be foreseen
 SHARED_BYTES = 2 << 20  # of panels that threads share: fewer stay in the cache of the core that packed them
@@ -226,7 +226,8 @@ class Product:
         self.packed_steps = _round_up(-(-self.kc // self.group), self.lanes)  # lanes along k of a packed block
         block_bytes = self.packed_steps * form.bytes
         # few rows are packed as a whole; then panels are used right after they are packed, and never again
-        self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= FEW_BYTES
+        most = FEW_BYTES if form.tiles else max(FEW_BYTES, cpu.l2 // 2)
+        self.just_in_time = (self.tiles * self.mr - self.short) * block_bytes <= most
         few = 1 if form.tiles else max(1, cpu.l2 // A_SHARE // (block_bytes * self.mr))
         self.block_tiles = self.tiles if self.just_in_time else few
         self.by_rows = self.m > self.n or (self.panels < SPLIT and self.tiles > self.panels)
