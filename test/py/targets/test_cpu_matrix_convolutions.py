@@ -170,6 +170,13 @@ def test_subnormal_bf16_are_numbers(case: str, image_size: float, kernel_size: f
     assert np.all(np.abs(found - wanted) <= 2e-6 * size + 1000 * 2.0**-149)
 
 
+def test_subnormal_bf16_in_a_kernel_shorter_than_a_vector() -> None:
+    x, w = np.ones((1, 80, 80, 1), BFLOAT16), np.full((3, 3, 1, 3), 1e-39, BFLOAT16)
+    text = text_of(convolution(x.shape), x, w, result=jnp.float32)
+    (found,) = stablehlo_py.compile(text, cache=False)(x, w)
+    assert found[0, 1, 1, 0] == 9 * w[0, 0, 0, 0].astype(np.float32) != 0
+
+
 def test_what_is_not_finite_stays_where_it_is() -> None:
     """Zeros that fill up a tile meet no infinity of a neighbour."""
     x, w = np.ones((1, 12, 20, 40), BFLOAT16), np.ones((3, 3, 40, 33), BFLOAT16)

@@ -209,9 +209,11 @@ def plan_of(geometry: Geometry, cpu: Cpu, vectors: float) -> Matrices | None:
         return None
     turned = geometry.loops["f"].w != 1
     geometry, between = _in_order(replace(geometry, axes=tuple(sorted(geometry.axes, key=lambda axis: -axis.x))))
-    if geometry.products < LEAST_WORK or not _holds(geometry):
-        return None
     group = 2 if elements[0] == "bf16" else 4
+    # small floats are looked for in whole vectors of the kernel
+    weights = geometry.depth * geometry.loops["f"].extent * geometry.loops["g"].extent
+    if geometry.products < LEAST_WORK or not _holds(geometry) or (group == 2 and weights < 2 * LANES):
+        return None
     found = (
         (cycles, panels, plan)
         for plan in _plans(geometry, instruction, group, between)
