@@ -90,20 +90,23 @@ def emit_tile(of: Product, t: Index, packed_row: Index, i: Index, slot: Index, j
         exact = product_forms.is_exact(nest.load(of.noted_a, [0]), nest.load(of.noted_b, [multiply(slot, of.nr)]))
     after = of.epilogue
 
-    def by_buffer() -> None:
-        if after is not None:
-            nest.when(of.last, lambda: prefetch_epilogue(of, after, i, j))
+    def to_buffer() -> None:
         nest.when(
             exact,
             lambda: _tiles(of, packed_row, slot, Address.of(of.tile_of_c, [0]), of.nr),
             lambda: _in_f32(of, packed_row, slot),
         )
-        if after is None:
-            rows_to_result(of, None, i, j, rows)
-        else:
-            nest.when(of.last, lambda: finish(of, after, i, j, rows), lambda: rows_to_result(of, None, i, j, rows))
 
-    if after is not None or of.accumulate or of.first is not True:
+    def by_buffer() -> None:
+        to_buffer()
+        rows_to_result(of, None, i, j, rows)
+
+    if after is not None:
+        nest.when(of.last, lambda: prefetch_epilogue(of, after, i, j))
+        to_buffer()
+        nest.when(of.last, lambda: finish(of, after, i, j, rows), lambda: rows_to_result(of, None, i, j, rows))
+        return
+    if of.accumulate or of.first is not True:
         by_buffer()
         return
     inside = [

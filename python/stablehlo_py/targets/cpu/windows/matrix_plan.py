@@ -252,15 +252,15 @@ def _holds(geometry: Geometry) -> bool:
 def _plans(geometry: Geometry, instruction: str, group: int, between: int) -> Iterator[Matrices]:
     """All ways to make steps, of one panel each."""
     loops, axes = geometry.loops, geometry.axes
-    wide = 1 if loops["f"].extent <= LANES else 2
-    whole = Matrices(geometry, instruction, group, 0, 1, axes[0].places, 1, wide, is_flat=False, is_direct=False)
+    first, wide = axes[0], 1 if loops["f"].extent <= LANES else 2
+    whole = Matrices(geometry, instruction, group, 0, 1, first.places, 1, wide, is_flat=False, is_direct=False)
     pitch = _pitch(whole)
     ways = [(False, True)] if loops["f"].o == 1 and loops["f"].extent >= LANES else []
     if pitch:
         ways.append((False, False))
     if pitch and len(axes) > 1 and all(axis.step == 1 for axis in axes[-2:]):
         ways.append((True, False))
-    steps = _steps(loops["b"].extent, axes[0], whole=len(axes) == 1 and loops["i"].x != 1)
+    steps = _steps(loops["b"].extent, first, whole=len(axes) == 1 and loops["i"].x != 1)
     for (images, rows), (is_flat, is_direct) in itertools.product(steps, ways):
         plan = Matrices(geometry, instruction, group, pitch, images, rows, 1, wide, is_flat, is_direct, between)
         if is_direct and plan.places[-1].extent < ROWS:
