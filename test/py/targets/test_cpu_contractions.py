@@ -10,7 +10,7 @@ import pytest
 
 import stablehlo_py
 from stablehlo_py.targets.cpu.features import host
-from stablehlo_py.targets.cpu.products.cpu_emit_contractions import _tile_shape
+from stablehlo_py.targets.cpu.products.tile_shape import tile_shape
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 DTYPES = {
@@ -153,7 +153,7 @@ def test_threads_change_no_bit(shape: tuple[int, int, int, int], element: str) -
 def test_tiles_of_few_registers_cover_the_rows() -> None:
     for columns in (1, 2, 9):
         for m in range(1, 200):
-            rows, width = _tile_shape(m, columns, 16, 4)
+            rows, width = tile_shape(m, columns, 16, 4)
             tiles = -(-m // rows)
             assert rows * width <= 12
             assert width == min(columns, 2)
@@ -165,17 +165,17 @@ def test_tiles_of_many_registers_leave_room_for_operands() -> None:
     for columns in (1, 2, 3, 4, 5, 9, 64):
         for m in range(1, 200):
             for widest in (2, 4):
-                rows, width = _tile_shape(m, columns, 32, widest)
+                rows, width = tile_shape(m, columns, 32, widest)
                 assert rows * width + width < 32
                 assert width <= min(columns, widest)
                 assert rows <= m
 
 
 def test_tiles_fit_what_they_divide() -> None:
-    assert _tile_shape(1024, 64, 32, 4) == (6, 4)
-    assert _tile_shape(128, 48, 32, 4) == (8, 3)
+    assert tile_shape(1024, 64, 32, 4) == (6, 4)
+    assert tile_shape(128, 48, 32, 4) == (8, 3)
     # eight or sixteen panels are shared evenly, eleven are not
-    assert _tile_shape(128, 32, 32, 4, "n") == (13, 2)
+    assert tile_shape(128, 32, 32, 4, "n") == (13, 2)
 
 
 # --- bf16: the instruction that takes subnormal numbers for zeros is used only where there are none

@@ -25,7 +25,7 @@ from stablehlo_py.targets.cpu.products.product_forms import Form, form_of
 from stablehlo_py.targets.cpu.products.register_tile import finish, prefetch_epilogue, rows_to_result
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+    from stablehlo_py.targets.cpu.products.product import Product
 
 SUMS = 4  # tiles of sums: of eight, the others hold operands
 CYCLES = 16  # of a product of whole tiles, however few rows count

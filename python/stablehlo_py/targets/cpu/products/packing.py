@@ -19,7 +19,7 @@ from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 
 if TYPE_CHECKING:
     from stablehlo_py.targets.cpu.products import tile_packing as _tile_packing
-    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+    from stablehlo_py.targets.cpu.products.product import Product
 else:  # of products on matrix tiles
     _tile_packing = Later("stablehlo_py.targets.cpu.products.tile_packing")
 

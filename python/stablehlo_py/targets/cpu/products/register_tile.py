@@ -24,8 +24,8 @@ from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 from stablehlo_py.transforms.simplify.panels import PANEL
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
     from stablehlo_py.targets.cpu.products.epilogue import Epilogue
+    from stablehlo_py.targets.cpu.products.product import Product
 
 DEEP = 256  # steps beside which the way of a tile through a buffer is too short to be seen
 

@@ -22,7 +22,7 @@ from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+    from stablehlo_py.targets.cpu.products.product import Product
 
 STREAMS = 8  # rows of rhs read at a time: as many as the hardware prefetcher follows
 SUMS = 16  # vectors of the result in registers

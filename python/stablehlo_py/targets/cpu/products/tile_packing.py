@@ -18,7 +18,7 @@ from stablehlo_py.targets.cpu.products import product_forms
 from stablehlo_py.targets.cpu.products.packing import ROWS_AHEAD, Index, Notes, begin, lanes_left, loaded, note
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.products.cpu_emit_contractions import Product
+    from stablehlo_py.targets.cpu.products.product import Product
 
 
 def panels(of: Product, s0: Index, s1: Index, origin: Index) -> None:
