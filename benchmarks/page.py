@@ -14,7 +14,7 @@ from stablehlo_py.targets.cpu.features import host
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 EVEN = 0.97  # a ratio from here on is called even: two runs of the same code differ by as much
-VECTORS = ("avx2", "fma", "avx512f", "avx512bf16", "avx512vnni", "neon", "sve")
+VECTORS = ("avx2", "fma", "avx512f", "avx512bf16", "avx512vnni", "amx-int8", "amx-bf16", "neon", "sve")
 
 INTRODUCTION = """\
 # Performance on the CPU
