@@ -160,6 +160,5 @@ def _narrow_exponent(x: Num) -> Num:
     """The exponent of x, a tie going up; NaN for zero, negative numbers and infinity."""
     bits = x.bits
     up = (bits + (1 << (_F32_MANTISSA - 1))).shift_right_logical(_F32_MANTISSA)
-    # 2**-127 is a subnormal f32; what lies between it and 2**-126 goes up, as in ml_dtypes
-    up = where(bits.below(0x00400001), 0, where(bits.below(0x00C00000), 1, up))
+    up = where(bits.below(0x00600000), 0, up)  # 2**-127 is a subnormal f32: up to halfway to 2**-126
     return where((x > 0.0) & up.below(0xFF), up, 0xFF)
