@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
-import sys
-import warnings
 from collections.abc import Iterator
 
 # Before jax is first imported: it must not look for accelerators, nor say that it found none.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,22 +23,6 @@ pipeline.TRUSTS_NONE = True  # what passes make is verified here, so that compil
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("same")
-
-
-LAST: list[str] = []  # the test that ran before
-
-
-@pytest.fixture(autouse=True)
-def subnormal_numbers_count(request: pytest.FixtureRequest) -> None:
-    """Each test begins with the floating point that a thread begins with, and says so where that takes a repair.
-
-    XLA takes subnormal numbers for zeros in threads that it runs in, callbacks of Python among them, and a test of roundings
-    has found its thread left so: by what, was not seen again.
-    """
-    if sys.platform == "linux" and np.float32(1e-45) * np.float32(1) == 0:
-        ctypes.CDLL("libm.so.6").fesetenv(ctypes.c_void_p(-1))  # FE_DFL_ENV
-        warnings.warn(f"{' '.join(LAST)} left its thread with subnormal numbers taken for zeros", stacklevel=1)
-    LAST[:] = [request.node.nodeid]
 
 
 @pytest.fixture(params=["host", "x86-64-v3", "znver4"], ids=["host", "avx2", "avx512"])
