@@ -21,11 +21,9 @@ from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 
 if TYPE_CHECKING:
-    from stablehlo_py.targets.cpu.emit import matrix_tiles as _matrix_tiles
     from stablehlo_py.targets.cpu.products import epilogue as _epilogue
 else:  # of some products
     _epilogue = Later("stablehlo_py.targets.cpu.products.epilogue")
-    _matrix_tiles = Later("stablehlo_py.targets.cpu.emit.matrix_tiles")
 
 
 class CpuEmitContractions(Pass):
@@ -81,8 +79,6 @@ def emit(generic: ir.Operation, cpu: Cpu, function: ir.Operation) -> None:
                         op.operation.attributes[SHARED] = ir.UnitAttr.get()
             begin, end = arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IndexType.get(), product.extent)
             product.emit(begin, end)
-            if product.form.tiles:
-                _matrix_tiles.release()
             if alone and product.extent > 1:
                 give_range(function, begin, end, product.extent, product.work, product.grain)
             if product.shares_panels:

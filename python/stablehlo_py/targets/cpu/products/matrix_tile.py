@@ -176,22 +176,13 @@ def _tiles(of: Product, packed_row: Index, slot: Index, target: Address, between
 def _in_f32(of: Product, packed_row: Index, slot: Index) -> None:
     """The same of bf16 without tiles, subnormal numbers and all, to the block's buffer."""
     zero = of.sums.zero()
+    right = Address.of(of.packed_b, [multiply(slot, of.packed_steps * of.nr)])
 
     def row(r: ir.Value) -> None:
         left = Address.of(of.packed_a, [multiply(add(packed_row, r), of.a_stride)])
 
         def tile(k: ir.Value, *totals: ir.Value) -> list[ir.Value]:
-            def step(k: ir.Value, *pairs: ir.Value) -> list[ir.Value]:
-                factor = left.moved(k).spread(of.vectors.type)
-                right = Address.of(of.packed_b, [add(multiply(slot, of.packed_steps * of.nr), multiply(k, of.nr))])
-                found = []
-                for w in range(of.width):
-                    lanes = right.moved(w * LANES).load(of.vectors.type)
-                    found += product_forms.multiply_add_pairs_in_f32(factor, lanes, pairs[2 * w : 2 * w + 2])
-                return found
-
-            pairs = nest.loop(k, add(k, LANES), 1, step, [zero] * (2 * of.width))
-            return [arith.addf(total, arith.addf(*pairs[2 * w : 2 * w + 2])) for w, total in enumerate(totals)]
+            return product_forms.tile_in_f32(left.moved(k), 1, right.moved(multiply(k, of.nr)), of.nr, totals)
 
         for w, total in enumerate(nest.loop(0, of.steps, LANES, tile, [zero] * of.width)):
             of.sums.store(total, of.tile_of_c, [add(multiply(r, of.nr), w * LANES)])

@@ -247,6 +247,12 @@ class Product:
             self.make_buffers()
         if self.form.tiles:
             _matrix_tiles.configure()
+        self.all_batches(begin, end)
+        if self.form.tiles:
+            _matrix_tiles.release()
+
+    def all_batches(self, begin: ir.Value, end: ir.Value) -> None:
+        """The steps begin .. end, for each element of the batch that they belong to."""
         one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
         if self.batch == 1:
             self.at_batch = 0

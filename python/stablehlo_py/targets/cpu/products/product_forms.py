@@ -24,7 +24,9 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
 from stablehlo_py.ops.llvm_ops import call_intrinsic
 from stablehlo_py.records import record, replace
-from stablehlo_py.targets.cpu.emit.nest import constant_vector
+from stablehlo_py.targets.cpu.emit import nest
+from stablehlo_py.targets.cpu.emit.nest import Vectors, constant_vector
+from stablehlo_py.targets.cpu.emit.streaming import Address
 
 # How many products of bytes add up to at most 2**24, so that f32 has every partial sum exactly.
 SMALL_INT_BLOCK_K = {"i8": 1024, "ui8": 256, "i8,ui8": 512, "ui8,i8": 512}
@@ -168,13 +170,27 @@ def multiply_add(form: Form, a: ir.Value, b: ir.Value, acc: ir.Value) -> ir.Valu
     return arith.addi(acc, call_intrinsic([acc.type], form.dot, factors).results[0])
 
 
-def multiply_add_pairs_in_f32(a: ir.Value, b: ir.Value, acc: Sequence[ir.Value]) -> list[ir.Value]:
-    """The products of pairs of bf16 for two sums, one of the first of each pair, one of the second."""
-    wide, lanes = acc[0].type, ir.VectorType(a.type).shape[0]
-    return [
-        vector.fma(arith.bitcast(wide, half(a, lanes)), arith.bitcast(wide, half(b, lanes)), total)
-        for half, total in zip((_lower, _upper), acc, strict=True)
-    ]
+def tile_in_f32(left: Address, apart: int, right: Address, row: int, totals: Sequence[ir.Value]) -> list[ir.Value]:
+    """What tdpbf16ps adds to the sums of one row, without it, in its order, subnormal numbers and all.
+
+    left: the row of lhs, its lanes `apart` elements from each other; right: the first row of rhs, of `row` lanes each, as
+    many vectors of which are read as there are totals.
+    """
+    ty = ir.VectorType(totals[0].type)
+    lanes, packed = ty.shape[0], ir.VectorType.get(ty.shape, ir.IntegerType.get_signless(32))
+
+    def step(k: ir.Value, *pairs: ir.Value) -> list[ir.Value]:
+        factor = left.moved(nest.multiply(k, apart)).spread(packed)
+        found = []
+        for v in range(len(totals)):
+            factors = factor, right.moved(nest.add(nest.multiply(k, row), v * lanes)).load(packed)
+            for half, total in zip((_lower, _upper), pairs[2 * v : 2 * v + 2], strict=True):
+                found.append(vector.fma(*(arith.bitcast(ty, half(each, lanes)) for each in factors), total))
+        return found
+
+    zero = Vectors(ty.element_type, lanes).zero()
+    pairs = nest.loop(0, lanes, 1, step, [zero] * (2 * len(totals)))  # a tile is as deep as it is wide
+    return [arith.addf(total, arith.addf(*pairs[2 * v : 2 * v + 2])) for v, total in enumerate(totals)]
 
 
 def multiply_add_in_f32(a: ir.Value, b: ir.Value, acc: ir.Value, lanes: int) -> ir.Value:

@@ -22,7 +22,7 @@ from stablehlo_py.targets.cpu.emit.matrix_tiles import LANES, ROWS
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.emit.register_transpose import turned
 from stablehlo_py.targets.cpu.emit.streaming import Address
-from stablehlo_py.targets.cpu.products.product_forms import Form, is_exact, multiply_add_pairs_in_f32
+from stablehlo_py.targets.cpu.products.product_forms import Form, is_exact, tile_in_f32
 from stablehlo_py.targets.cpu.windows.convolutions import Geometry, Loop
 from stablehlo_py.targets.cpu.windows.matrix_image import ImageCopy
 from stablehlo_py.targets.cpu.windows.matrix_plan import Matrices
@@ -62,14 +62,14 @@ class _Emitter:
     """sums: (place of a row, feature of a panel)."""
 
     def __init__(self, plan: Matrices, geometry: Geometry, buffers: tuple[ir.Value, ir.Value, ir.Value]) -> None:
-        self.plan, self.given, self.of = plan, geometry, plan.geometry
-        self.x, self.w, self.out = buffers
+        self.plan, self.of = plan, plan.geometry
+        self.x, kernel, self.out = buffers
         self.form = Form(self.of.elements.split(",")[1], plan.group, LANES, plan.instruction, tiles=True)
         self.lanes = Vectors(ir.IntegerType.get_signless(32), LANES)
         self.total = Vectors(ir.MemRefType(self.out.type).element_type, LANES)
         self.row = plan.wide * LANES  # lanes in a row of the weights
         self.copy = ImageCopy(plan, self.x) if plan.pitch else None
-        self.weights = PackedWeights(plan, geometry, self.w, self.form)
+        self.weights = PackedWeights(plan, geometry, kernel, self.form)
         self.exact: ir.Value | bool = True  # whether tiles lose nothing of what a step multiplies
         if not plan.is_direct:
             places = plan.tiles * ROWS if plan.is_turned else ROWS
@@ -209,21 +209,9 @@ class _Emitter:
         tile = ROWS * self.row
         zero = self.total.zero()
 
-        def block(left: Address, right: Address, totals: list[ir.Value]) -> list[ir.Value]:
-            def lane(n: ir.Value, *pairs: ir.Value) -> list[ir.Value]:
-                factor = left.moved(multiply(n, plan.group)).spread(self.lanes.type)
-                found = []
-                for v in range(plan.wide):
-                    lanes = right.moved(add(multiply(n, self.row), v * LANES)).load(self.lanes.type)
-                    found += multiply_add_pairs_in_f32(factor, lanes, pairs[2 * v : 2 * v + 2])
-                return found
-
-            pairs = nest.loop(0, ROWS, 1, lane, [zero] * (2 * plan.wide))
-            return [arith.addf(total, arith.addf(*pairs[2 * v : 2 * v + 2])) for v, total in enumerate(totals)]
-
         def taps(loops: Sequence[Loop], left: Address, right: Address, totals: list[ir.Value]) -> list[ir.Value]:
             if not loops:
-                return block(left, right, totals)
+                return tile_in_f32(left, plan.group, right, self.row, totals)
             loop, *others = loops
             apart = tile * math.prod(other.extent for other in others)
 
