@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 
 from stablehlo_py.core.collect import made_by
+from stablehlo_py.core.rewire import erase_unused
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import ir
 from stablehlo_py.ops.llvm_ops import LDEXP, call_intrinsic
@@ -33,7 +34,7 @@ def take_float_exponents(loop: Innermost, lanes: int, cpu: Cpu) -> bool:
         with ir.InsertionPoint(op), op.location:
             op.results[0].replace_all_uses_with(call_intrinsic([x.type], LDEXP, [x, whole]).results[0])
         op.erase()
-        _erase_unused(exponent)
+        erase_unused(exponent, "arith.subi", "arith.bitcast")
         found = True
     return found
 
@@ -60,14 +61,3 @@ def _bits_of(value: ir.Value) -> int | None:
     number = ir.FloatAttr(op.attributes["value"]).value
     kinds = ("<f", "<i") if isinstance(value.type, ir.F32Type) else ("<d", "<q")
     return int(struct.unpack(kinds[1], struct.pack(kinds[0], number))[0])
-
-
-def _erase_unused(value: ir.Value) -> None:
-    """The op that makes a value and those that make its operands, where nobody uses what they make."""
-    op = made_by(value, "arith.subi", "arith.bitcast")
-    if op is None or list(value.uses):
-        return
-    operands = list(op.operands)
-    op.erase()
-    for operand in operands:
-        _erase_unused(operand)

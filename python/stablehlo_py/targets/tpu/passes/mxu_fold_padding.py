@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from stablehlo_py.core.collect import maker
 from stablehlo_py.core.passes import Pass
+from stablehlo_py.core.rewire import erase_unused
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.mlir import ir
 from stablehlo_py.targets.tpu import emit
@@ -28,7 +29,7 @@ class MxuFoldPadding(Pass):
                 if source is not None:
                     with ir.InsertionPoint(kernel), kernel.location:
                         kernel.operands[number] = bitcast(source, operand)
-                    _erase_dead(operand)
+                    erase_unused(operand, "mxu.pad", "mxu.unpad", "stablehlo.reshape")
 
 
 def result_behind(operand: ir.Value) -> ir.Value | None:
@@ -58,13 +59,3 @@ def result_behind(operand: ir.Value) -> ir.Value | None:
 def bitcast(value: ir.Value, wanted: ir.Value) -> ir.Value:
     """The value in the wanted physical shape."""
     return value if value.type == wanted.type else emit.op("mxu.bitcast", [value], tensor_type(wanted.type))
-
-
-def _erase_dead(value: ir.Value) -> None:
-    """Erase the ops that nobody uses any more, from the last on."""
-    producer = maker(value)
-    if producer is None or producer.name not in ("mxu.pad", "mxu.unpad", "stablehlo.reshape") or list(value.uses):
-        return
-    before = producer.operands[0]
-    producer.erase()
-    _erase_dead(before)
