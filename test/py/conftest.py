@@ -37,13 +37,29 @@ def cpu_of_products(request: pytest.FixtureRequest) -> Iterator[str]:
     yield from _as_cpu(request)
 
 
+@pytest.fixture
+def cpu_with_tiles() -> Iterator[None]:
+    """Code for a CPU with matrix tiles, for which functions stand in where this machine has none."""
+    with _standing_in("sapphirerapids"):
+        yield
+
+
 def _as_cpu(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param != "host" and "+avx2" not in HERE[1]:
-        pytest.skip("stands in for others only where there is AVX2")
     if request.param != "host" and is_here(request.param):
         pytest.skip("this is the host itself")
-    with contextlib.nullcontext() if request.param == "host" else as_cpu(request.param):
+    with _standing_in(request.param):
         yield request.param
+
+
+@contextlib.contextmanager
+def _standing_in(name: str) -> Iterator[None]:
+    if name == "host":
+        yield
+    elif "+avx2" in HERE[1]:
+        with as_cpu(name):
+            yield
+    else:
+        pytest.skip("stands in for others only where there is AVX2")
 
 
 # AS_CPU=znver4: every test as it would be on that machine.

@@ -6,7 +6,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,10 @@ from jax import lax
 
 import stablehlo_py
 from stablehlo_py.compiler import Options
-from stablehlo_py.targets.cpu.features import host
 from stablehlo_py.targets.cpu.windows import matrix_plan
 from stablehlo_py.targets.cpu.windows.matrix_plan import Matrices
-from stablehlo_py.testing.other_cpu import as_cpu
 
-pytestmark = pytest.mark.skipif("+avx2" not in host()[1], reason="stands in for others only where there is AVX2")
+pytestmark = pytest.mark.usefixtures("cpu_with_tiles")
 LAST = {1: ("NHC", "HIO", "NHC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
 FIRST = {1: ("NCH", "OIH", "NCH"), 2: ("NCHW", "OIHW", "NCHW"), 3: ("NCDHW", "OIDHW", "NCDHW")}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -77,12 +75,10 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For a machine that has them, which uses them for all that it can; one whose name says so chooses itself."""
+def for_all(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles for all that they can do; a test whose name says so leaves the choice to the plan."""
     if "chooses" not in request.function.__name__:
         monkeypatch.setattr(matrix_plan, "GAIN", 0)
-    with as_cpu("sapphirerapids"):
-        yield
 
 
 def convolution(image: tuple[int, ...], **options: object) -> functools.partial:
@@ -222,8 +218,9 @@ def test_ways(monkeypatch: pytest.MonkeyPatch, way: str, shares: bool, features:
 
 GUARDED = """
 import numpy as np
-from targets.test_cpu_matrix_convolutions import CASES, as_cpu, convolution, matrix_plan, of_bytes, on_tiles, random_bytes
+from targets.test_cpu_matrix_convolutions import CASES, convolution, matrix_plan, of_bytes, on_tiles, random_bytes
 from stablehlo_py.testing.guard import guarded_call
+from stablehlo_py.testing.other_cpu import as_cpu
 
 matrix_plan.GAIN = 0
 with as_cpu("sapphirerapids"):

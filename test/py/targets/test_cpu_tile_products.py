@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +13,6 @@ from stablehlo_py.machine.cpu import cpu_of
 from stablehlo_py.targets.cpu.products.matrix_tile import block, suited
 from stablehlo_py.targets.cpus import known
 from stablehlo_py.testing.guard import guarded_call
-from stablehlo_py.testing.other_cpu import HERE, as_cpu, is_here
 
 TILES = "sapphirerapids"
 DTYPES = {
@@ -27,15 +24,7 @@ DTYPES = {
     "ui32": np.uint32,
 }
 CPU = cpu_of(",".join(f"+{feature}" for feature in known(TILES)))
-
-
-@pytest.fixture(autouse=True)
-def tiles() -> Iterator[None]:
-    """Code for a CPU with tiles: this one, or one that is stood in for."""
-    if "+avx2" not in HERE[1]:
-        pytest.skip("stands in for others only where there is AVX2")
-    with contextlib.nullcontext() if is_here(TILES) else as_cpu(TILES):
-        yield
+pytestmark = pytest.mark.usefixtures("cpu_with_tiles")
 
 
 def tensor(shape: tuple[int, ...], element: str) -> str:
