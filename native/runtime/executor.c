@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "blocks.h"
+#include "moves.h"
 #include "pool.h"
 #include "steps.h"
 
@@ -44,7 +45,7 @@ static void lock_arenas(void) { pthread_mutex_lock(&arenas_lock); }
 static void unlock_arenas(void) { pthread_mutex_unlock(&arenas_lock); }
 static void prepare_forks(void) { pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas); }
 
-int64_t shlo_runtime_version(void) { return 7; }
+int64_t shlo_runtime_version(void) { return 8; }
 
 static int64_t now(void) {
     struct timespec time;
@@ -88,6 +89,9 @@ static int64_t index_at(const void *place, int64_t width, int64_t limit) {
     return value < 0 ? 0 : value < limit ? value : limit;
 }
 
+/* code: in how many parts, and in how many where threads would have to be woken for the first. */
+static int64_t parts_of(const int64_t *code) { return shlo_pool_awake() + 1 >= code[0] ? code[0] : code[1]; }
+
 static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *code, const int64_t *end) {
     void **slots = arena->slots;
     while (code < end) {
@@ -96,22 +100,19 @@ static int32_t run(const shlo_executor *executor, arena *arena, const int64_t *c
             executor->kernels[code[1]](slots + code[2], code[3], code[4]);
             code += 5;
             break;
-        case SHLO_SPLIT: {
-            int64_t parts = shlo_pool_awake() + 1 >= code[6] ? code[6] : code[7];
-            shlo_steps_run(executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], parts, code[8]);
+        case SHLO_SPLIT:
+            shlo_steps_run(executor->kernels[code[1]], slots + code[2], code[3], code[4], code[5], parts_of(code + 6),
+                           code[8]);
             code += 9;
             break;
-        }
-        case SHLO_COPY: {
-            char *target = (char *)slots[code[2]] + code[5];
-            const char *source = (const char *)slots[code[1]] + code[4];
-            if (target != source) memmove(target, source, (size_t)code[3]); /* the same where memory was donated */
-            code += 6;
+        case SHLO_COPY:
+            shlo_copy((char *)slots[code[2]] + code[5], (const char *)slots[code[1]] + code[4], code[3],
+                      parts_of(code + 6));
+            code += 8;
             break;
-        }
         case SHLO_FILL:
-            memset(slots[code[1]], (int)code[3], (size_t)code[2]);
-            code += 4;
+            shlo_fill(slots[code[1]], code[2], (int)code[3], parts_of(code + 4));
+            code += 6;
             break;
         case SHLO_VIEW: {
             char *at = (char *)slots[code[1]] + code[2];

@@ -6,8 +6,8 @@
  *   SPLIT   kernel slot stride begin end parts asleep chunk   the same, in parts that run side by side (steps.h); part p
  *                                                         has its pointers at slot + p * stride. asleep: in how many
  *                                                         parts where threads would have to be woken for them
- *   COPY    source target bytes source_offset target_offset
- *   FILL    target bytes value
+ *   COPY    source target bytes source_offset target_offset parts asleep   in parts too (moves.h)
+ *   FILL    target bytes value parts asleep
  *   WHILE   predicate C B   C words of condition, B words of body; predicate is one byte, 0 ends the loop
  *   CASE    index N w1..wN  N branches of w1..wN words; index is an int32, out of range means the last branch
  *   VIEW    source offset I N  I indices, each: slot width limit stride, then N slots. The slots point from now on to

@@ -34,7 +34,7 @@ from stablehlo_py.runtime.program import (
     walk,
 )
 
-RUNTIME_VERSION = 7  # shlo_runtime_version of native/runtime/executor.c
+RUNTIME_VERSION = 8  # shlo_runtime_version of native/runtime/executor.c
 NO_MEMORY, HOST_FAILED = 1, 2  # 3: interrupted
 
 _word_at, _HEAD = ctypes.c_size_t.from_address, object.__basicsize__

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stablehlo_py.records import record
-from stablehlo_py.runtime.parts import awake_parts_of, chunk_of, parts_of
+from stablehlo_py.runtime.parts import awake_parts_of, chunk_of, parts_of, parts_of_bytes
 from stablehlo_py.runtime.plan import Plan
 from stablehlo_py.runtime.program import Case, Command, Copy, Fill, Host, Launch, Program, View, While, aligned, walk
 
@@ -122,8 +122,9 @@ class _Flat:
                         code += (SPLIT, kernel, *self.part_slots(command, parts), begin, end, parts, asleep, chunk)
                 case Copy(source, target, count, source_offset, target_offset):
                     code += (COPY, self.slot(source), self.slot(target), count, source_offset, target_offset)
+                    code += parts_of_bytes(count, self.threads)
                 case Fill(target, count, value):
-                    code += (FILL, self.slot(target), count, value)
+                    code += (FILL, self.slot(target), count, value, *parts_of_bytes(count, self.threads))
                 case View(target, source, offset, indices):
                     own = self.views.get(target, ())
                     code += (VIEW, self.slot(source), offset, len(indices), len(own))

@@ -12,6 +12,7 @@ VARIABLE = "STABLEHLO_PY_THREADS"
 MOST_PARTS = 256  # SHLO_MOST_PARTS of native/runtime/pool.h
 WORK_PER_PART = 400_000  # operations: 10 to 100 us. A worker that sleeps needs 20 to come
 AWAKE_WORK_PER_PART = 40_000  # some microseconds; a worker that spins needs less than 1
+BYTES_PER_WORK = 2  # copied in the time of an operation, by one core from L3
 WORK_PER_CHUNK = 10_000  # a microsecond or two; to take a chunk costs some nanoseconds
 CHUNKS_PER_PART = 16  # parts end at times that differ by no more than one of them
 
@@ -49,6 +50,12 @@ def awake_parts_of(program: Program, launch: Launch, threads: int) -> int:
 
 def _parts(program: Program, launch: Launch, threads: int, least: int) -> int:
     return max(1, min(threads, launch.end - launch.begin, program.kernels[launch.kernel].work // least))
+
+
+def parts_of_bytes(count: int, threads: int) -> tuple[int, int]:
+    """In how many parts so many bytes are copied or filled: where that many threads are awake, and where they sleep."""
+    awake, asleep = (count // (BYTES_PER_WORK * least) for least in (AWAKE_WORK_PER_PART, WORK_PER_PART))
+    return max(1, min(threads, awake)), max(1, min(threads, asleep))
 
 
 def chunk_of(program: Program, launch: Launch, parts: int) -> int:

@@ -18,6 +18,7 @@ from stablehlo_py.runtime.executor import NativeExecutor, load_native, make_exec
 from stablehlo_py.runtime.flatten import SPLIT, flatten
 from stablehlo_py.runtime.parts import (
     AWAKE_WORK_PER_PART,
+    BYTES_PER_WORK,
     MOST_PARTS,
     WORK_PER_CHUNK,
     WORK_PER_PART,
@@ -25,10 +26,11 @@ from stablehlo_py.runtime.parts import (
     chunk_of,
     cuts,
     parts_of,
+    parts_of_bytes,
     thread_count,
 )
 from stablehlo_py.runtime.plan import plan_memory
-from stablehlo_py.runtime.program import ArrayType, Buffer, Launch, Program
+from stablehlo_py.runtime.program import ArrayType, Buffer, Copy, Fill, Launch, Program
 
 from .kernels import KERNELS, addresses
 
@@ -93,6 +95,40 @@ def test_who_has_nothing_left_takes_from_others():
         result = np.zeros(steps, np.int32)
         running.run([np.zeros(steps, np.int32)], [result])
         np.testing.assert_array_equal(result, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("threads", [1, 2, 3, MOST_PARTS])
+@pytest.mark.parametrize("size", [0, 1, 32_768, 32_769, 100_001, 3_000_000])
+@pytest.mark.parametrize("shift", [None, 1, 40_000])
+def test_each_byte_is_filled_and_copied_once_whatever_the_parts(kind, threads, size, shift, monkeypatch):
+    """shift: of a second copy, within the result; one that meets its source moves as if it read all of it first."""
+    monkeypatch.setattr("stablehlo_py.runtime.parts.AWAKE_WORK_PER_PART", 1)
+    monkeypatch.setattr("stablehlo_py.runtime.parts.WORK_PER_PART", 1)
+    whole = size + 50_000
+    types = ArrayType((whole,), "uint8")
+    commands = [Fill(1, whole, 7), Copy(0, 1, size, source_offset=3, target_offset=5)]
+    commands += [Copy(1, 1, size, source_offset=5, target_offset=5 + shift)] if shift else []
+    buffers = (Buffer(0, whole, "argument", 0), Buffer(1, whole, "result", 0))
+    program = Program(buffers, tuple(commands), (), arguments=(types,), results=(types,))
+    running = make_executor(program, [], prefer=kind, threads=threads)
+    a, result = np.random.default_rng(0).integers(0, 256, whole, np.uint8), np.zeros(whole, np.uint8)
+    wanted = np.full(whole, 7, np.uint8)
+    wanted[5 : 5 + size] = a[3 : 3 + size]
+    if shift:
+        wanted[5 + shift :][:size] = wanted[5:][:size].copy()
+    for _ in range(3):
+        running.run([a], [result])
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_small_copies_stay_in_one_part():
+    least = BYTES_PER_WORK * AWAKE_WORK_PER_PART
+    assert parts_of_bytes(2 * least - 1, 8) == (1, 1)
+    assert parts_of_bytes(2 * least, 8) == (2, 1)
+    assert parts_of_bytes(2 * BYTES_PER_WORK * WORK_PER_PART, 8) == (8, 2)
+    assert parts_of_bytes(1 << 40, 3) == (3, 3)
+    assert parts_of_bytes(1 << 40, 1) == (1, 1)
 
 
 def test_pieces_cover_the_range_once():
