@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.cli.inputs import read_inputs, source_of
 from stablehlo_py.records import record
 from stablehlo_py.runtime.dynamic import DynamicExecutable
 from stablehlo_py.runtime.executable import Executable
@@ -42,7 +42,6 @@ class Row:
 def bench(arguments: argparse.Namespace) -> int:
     """Compile without the cache, call until the time is over, print what came out."""
     from stablehlo_py import compile
-    from stablehlo_py.cli.commands import source_of
 
     source = source_of(arguments)
     started = time.perf_counter()

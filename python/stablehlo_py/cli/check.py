@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stablehlo_py.cli.commands import source_of
 from stablehlo_py.cli.exit_codes import BAD_INPUT, FINE, MISMATCH
-from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.cli.inputs import read_inputs, source_of
 from stablehlo_py.cli.parts import SPLIT, split_input
 from stablehlo_py.core.ulp import ulp_distance
 from stablehlo_py.custom_calls.assertions import strictly

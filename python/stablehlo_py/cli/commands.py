@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stablehlo_py.cli.inputs import read_inputs
+from stablehlo_py.cli.inputs import read_inputs, source_of
 from stablehlo_py.core.types import tensor_type
 from stablehlo_py.errors import CompileError
 from stablehlo_py.runtime.program import ArrayType
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from stablehlo_py.mlir import ir
 
 SHOWN = 6  # values of a result that are printed
-
-
-def source_of(arguments: argparse.Namespace) -> Any:  # Any: a path or bytes, as compile takes them
-    """The program that the command line names."""
-    return sys.stdin.buffer.read() if arguments.program == "-" else Path(arguments.program)
 
 
 def run(arguments: argparse.Namespace) -> int:

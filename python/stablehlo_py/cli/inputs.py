@@ -1,8 +1,10 @@
-"""Inputs of a program on the command line: `@x.npy`, `2x3xf32=1`, `f32=@x.npy`, or random ones from a seed."""
+"""A program on the command line and its inputs: `@x.npy`, `2x3xf32=1`, `f32=@x.npy`, or random ones from a seed."""
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +15,11 @@ from stablehlo_py.errors import BadInput
 from stablehlo_py.runtime.program import ArrayType
 
 _TYPED = re.compile(r"(?P<dims>(?:\d+x)*)(?P<element>[A-Za-z][\w<>]*)=(?P<value>.*)", re.DOTALL)
+
+
+def source_of(arguments: argparse.Namespace) -> Path | bytes:
+    """The program that the command line names, as `compile` takes it."""
+    return sys.stdin.buffer.read() if arguments.program == "-" else Path(arguments.program)
 
 
 def read_inputs(given: Sequence[str], wanted: Sequence[ArrayType], seed: int) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ def _check(text: str) -> str:
 def reduce(arguments: argparse.Namespace) -> int:
     """Reduce the program, each candidate in a child process; 1 when the program itself does not do what is asked."""
     # The bindings take most of a second to import, so help and wrong usage do without them.
-    from stablehlo_py.cli.commands import source_of
+    from stablehlo_py.cli.inputs import source_of
     from stablehlo_py.testing.edits import Program
     from stablehlo_py.testing.shrink import shrink
     from stablehlo_py.testing.worker import Worker

@@ -28,7 +28,7 @@ def report(arguments: argparse.Namespace) -> int:
     # The bindings take most of a second to import, so help and wrong usage do without them.
     if arguments.target == "cpu":
         return _kernels(arguments)
-    from stablehlo_py.cli.commands import source_of
+    from stablehlo_py.cli.inputs import source_of
     from stablehlo_py.mlir import ir, new_context
     from stablehlo_py.reading import read_module
     from stablehlo_py.targets.tpu.compile import TpuOptions, compile_tpu
@@ -50,7 +50,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 def _kernels(arguments: argparse.Namespace) -> int:
     """The kernels of the program on the CPU."""
-    from stablehlo_py.cli.commands import source_of
+    from stablehlo_py.cli.inputs import source_of
     from stablehlo_py.errors import CompileError
     from stablehlo_py.mlir import ir, new_context
     from stablehlo_py.reading import read_module

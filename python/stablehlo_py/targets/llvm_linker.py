@@ -8,7 +8,6 @@ import threading
 import llvmlite.binding as llvm
 
 from stablehlo_py.targets.llvm_passes import initialize
-from stablehlo_py.targets.machine_code import load_libm
 
 
 class _Linker:
@@ -16,7 +15,6 @@ class _Linker:
 
     def __init__(self) -> None:
         initialize()
-        load_libm()
         machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
         # JITLink keeps the sections of an object together. The older linker maps each by itself, and where a process holds
         # large mappings it finds its constants beyond the 2 GiB that an address in the code can span, and aborts.
@@ -32,7 +30,7 @@ class _Linker:
 
 
 def link(data: bytes, entry: str) -> llvm.ResourceTracker:
-    """Load an object; what it gives keeps it, and says where `entry` is."""
+    """Load an object; what it gives keeps it, and says where `entry` is. Functions that it calls are the process's."""
     return _linker().link(data, entry)
 
 

@@ -56,6 +56,7 @@ class Code:
                 pass  # what only LLVM's linker knows
         from stablehlo_py.targets.llvm_linker import link  # llvmlite's import takes longer than all the rest
 
+        load_libm()
         self._owner = trackers = [link(data, ENTRY) for data in objects]
         self.addresses = [tracker[ENTRY] for tracker in trackers]
 
