@@ -787,3 +787,103 @@ func.func @long(%x: memref<1024xf32>, %y: memref<1024xf32>) attributes {kernel =
   }
   return
 }
+
+// -----
+
+// Steps along a row read what was written a row before at their own place. Where a row ends with half a vector, vectors are
+// half as long: whole ones would lie in two cache lines each in every second row.
+// CHECK-LABEL: func.func @row_from_row
+// CHECK-SAME: kernel.vectors
+// CHECK: arith.addf {{.*}} vector<16xf32>
+// AVX2-LABEL: func.func @row_from_row
+// AVX2: arith.addf {{.*}} vector<8xf32>
+func.func @row_from_row(%x: memref<9x62xf32>, %y: memref<9x62xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c62 = arith.constant 62 : index
+  scf.for %i = %c1 to %c9 step %c1 {
+    scf.for %j = %c0 to %c62 step %c1 {
+      %before = arith.subi %i, %c1 : index
+      %a = memref.load %y[%before, %j] : memref<9x62xf32>
+      %b = memref.load %x[%i, %j] : memref<9x62xf32>
+      %c = arith.addf %a, %b : f32
+      memref.store %c, %y[%i, %j] : memref<9x62xf32>
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @row_ends_with_half
+// CHECK: arith.addf {{.*}} vector<8xf32>
+// AVX2-LABEL: func.func @row_ends_with_half
+// AVX2: arith.addf {{.*}} vector<8xf32>
+func.func @row_ends_with_half(%x: memref<9x56xf32>, %y: memref<9x56xf32>) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c56 = arith.constant 56 : index
+  scf.for %i = %c1 to %c9 step %c1 {
+    scf.for %j = %c0 to %c56 step %c1 {
+      %before = arith.subi %i, %c1 : index
+      %a = memref.load %y[%before, %j] : memref<9x56xf32>
+      %b = memref.load %x[%i, %j] : memref<9x56xf32>
+      %c = arith.addf %a, %b : f32
+      memref.store %c, %y[%i, %j] : memref<9x56xf32>
+    }
+  }
+  return
+}
+
+// Another place of the row before may be one that another step wrote, if both rows are one; and rows that overlap are not
+// apart.
+// CHECK-LABEL: func.func @beside_in_row
+// CHECK-NOT: vector
+// CHECK: return
+func.func @beside_in_row(%y: memref<9x60xf32>, %k: index) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c59 = arith.constant 59 : index
+  scf.for %j = %c0 to %c59 step %c1 {
+    %next = arith.addi %j, %c1 : index
+    %a = memref.load %y[%k, %next] : memref<9x60xf32>
+    memref.store %a, %y[%c1, %j] : memref<9x60xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @overlapping_rows
+// CHECK-NOT: vector
+// CHECK: return
+func.func @overlapping_rows(%y: memref<9x60xf32, strided<[1, 1]>>, %k: index) attributes {kernel = "single"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c60 = arith.constant 60 : index
+  scf.for %j = %c0 to %c60 step %c1 {
+    %a = memref.load %y[%k, %j] : memref<9x60xf32, strided<[1, 1]>>
+    memref.store %a, %y[%c1, %j] : memref<9x60xf32, strided<[1, 1]>>
+  }
+  return
+}
+
+// The rows of a loop that updates one row each time are not taken at once where it reads another one too.
+// CHECK-LABEL: func.func @two_rows
+// CHECK: scf.for {{.*}} step %c1
+// CHECK: return
+func.func @two_rows(%x: memref<16x64xf32>, %y: memref<2x64xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c16 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<16x64xf32>
+      %b = memref.load %y[%c0, %j] : memref<2x64xf32>
+      %c = memref.load %y[%c1, %j] : memref<2x64xf32>
+      %d = arith.addf %a, %b : f32
+      %e = arith.mulf %c, %d : f32
+      memref.store %e, %y[%c1, %j] : memref<2x64xf32>
+    }
+  }
+  return
+}

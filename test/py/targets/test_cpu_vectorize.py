@@ -134,6 +134,26 @@ def test_no_step_sees_what_another_wrote() -> None:
     with_jax(lambda x, i: x.at[i].add(1.0), whole((100,)), np.arange(50, dtype=np.int32) // 3)
 
 
+@pytest.mark.parametrize("shape", [(33, 70), (5, 1000), (3, 7, 24), (4, 1, 40), (2, 3), (1, 64), (9, 4, 17)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.complex64])
+def test_a_row_from_the_row_before(shape: tuple[int, ...], dtype: type) -> None:
+    """Scans over rows: vectors of a row, which read what was written a row before, or after where they are reversed."""
+    x = whole(shape, dtype)
+    with_jax(
+        lambda x: (
+            jnp.cumsum(x, 0),
+            jnp.cumsum(
+                jnp.cumsum(x * 2, 0) + x,
+                -2,
+            ),
+            jax.lax.cumsum(x, 0, reverse=True),
+        ),
+        x,
+    )
+    if dtype is not np.complex64:
+        with_jax(lambda x: (jax.lax.cummax(x, 0), jax.lax.cummin(x, len(shape) - 2, reverse=True)), x)
+
+
 def test_sums_of_uniform_values() -> None:
     """A counter-based generator adds its keys and the number of the round; some of these sums have a second reader."""
     with_jax(lambda: jax.random.bits(jax.random.key(7), (1003,)))

@@ -66,6 +66,9 @@ class Innermost:
     widest_in_memory: int = 0  # bytes
     work: int = 0  # ops by lane in one step
     has_complex: bool = False  # whether it reads or writes complex numbers
+    other_rows: dict[ir.Value, int] = field(
+        default_factory=dict
+    )  # loads from other rows of what it writes: bytes of a row
 
     @property
     def variable(self) -> ir.Value:
@@ -244,7 +247,7 @@ def is_plain(buffer: ir.Value) -> bool:
 
 
 def _check_memory(loop: Innermost) -> None:
-    """What is written is read in the same step at most: no step sees what another wrote."""
+    """No step sees what another wrote: what is written is read at the same place, or in another row at the same index."""
     stored: dict[ir.Value, tuple[ir.Value, list[ir.Value]]] = {}
     for op in loop.body:
         if op.name == "memref.store":
@@ -255,8 +258,32 @@ def _check_memory(loop: Innermost) -> None:
     for op in (*loop.body, *loop.uniform):
         if op.name == "memref.load":
             place = stored.get(base_of(op.operands[0]))
-            if place is not None and place != (op.operands[0], list(op.operands)[1:]):
+            if place is not None and not _is_in_step(loop, op, *place):
                 raise _DoesNotFit
+
+
+def _is_in_step(loop: Innermost, load: ir.Operation, buffer: ir.Value, indices: list[ir.Value]) -> bool:
+    """Whether what a load reads of `buffer` was written by its own step, if by one of this loop, which write at `indices`.
+
+    for j: y[i, j] = y[i - 1, j] + x[i, j]
+    """
+    source, *places = load.operands
+    if source != buffer:
+        return False
+    if places == indices:
+        return True
+    value = load.results[0]
+    if value not in loop.varying or not is_plain(buffer):
+        return False
+    # the elements of two rows are apart, and those of one are told from each other by the index that moves
+    others = [a != b for a, b in zip(places, indices, strict=True)]
+    if not all(loop.is_uniform(a) and loop.is_uniform(b) for a, b, o in zip(places, indices, others, strict=True) if o):
+        return False
+    ty = ir.MemRefType(buffer.type)
+    loop.other_rows[value] = math.prod(ty.shape[len(others) - others[::-1].index(True) :]) * element_bytes(
+        ty.element_type
+    )
+    return True
 
 
 def base_of(buffer: ir.Value) -> ir.Value:
