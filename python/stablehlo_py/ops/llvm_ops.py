@@ -29,6 +29,11 @@ def call_intrinsic(types: Sequence[ir.Type], name: str, operands: Sequence[ir.Va
     )
 
 
+def is_ldexp(op: ir.Operation) -> bool:
+    """Whether an op is LLVM's ldexp, on a number or on vectors."""
+    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
+
+
 def extract_value(ty: ir.Type, container: ir.Value, position: Sequence[int]) -> ir.Value:
     """A part of a struct."""
     return _make("extractvalue", [ty], [container], position=ir.DenseI64ArrayAttr.get(position)).results[0]

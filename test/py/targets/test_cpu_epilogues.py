@@ -74,3 +74,29 @@ def test_against_the_reference(m: int, n: int, k: int, element: str, body: str) 
     parallel = stablehlo_py.compile(text, cache=False, options=stablehlo_py.Options(threads=3))(*inputs)
     for x, y in zip(got, parallel, strict=True):
         np.testing.assert_array_equal(x.view(np.uint8), y.view(np.uint8))
+
+
+FUNCTIONS = ["cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt"]
+FUNCTIONS += ["sine", "sqrt", "tan", "tanh"]
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_any_function_is_done_by_the_tiles_which_threads_share(cpu: str, function: str, element: str) -> None:
+    """One that is not would be a loop behind the product, and neither could be cut."""
+    m, n, k = 40, 70, 30
+    text = f"""
+func.func @main(%a: tensor<{m}x{k}x{element}>, %b: tensor<{k}x{n}x{element}>) -> T {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<{m}x{k}x{element}>, tensor<{k}x{n}x{element}>) -> T
+  %1 = stablehlo.{function} %0 : T
+  return %1 : T
+}}""".replace("T", f"tensor<{m}x{n}x{element}>")
+    generator = np.random.default_rng(0)
+    a, b = ((generator.integers(-8, 9, shape) / 8).astype(DTYPES[element]) for shape in ((m, k), (k, n)))  # exact sums
+    executable = stablehlo_py.compile(text, cache=False, options=stablehlo_py.Options(threads=1))
+    (launch,) = executable.program.commands
+    assert launch.end > 1
+    with new_context(), ir.Location.unknown():
+        (want,) = interpret(ir.Module.parse(text), a, b)
+    (got,) = executable(a, b)
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=TOLERANCE[element], atol=1e-30)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import ir, vector
+from stablehlo_py.ops.llvm_ops import is_ldexp
 from stablehlo_py.records import field, record, replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors
@@ -221,7 +222,8 @@ def _is_plain(op: ir.Operation) -> bool:
     body = [o.operation for o in block.operations]
     own = {*list(block.arguments)[: len(_inputs(op))], *(r for o in body for r in o.results)}
     for inner in body[:-1]:
-        if not inner.name.startswith(("arith.", "math.")) or len(inner.results) != 1 or len(inner.regions):
+        has_lanes = inner.name.startswith(("arith.", "math.")) or is_ldexp(inner)
+        if not has_lanes or len(inner.results) != 1 or len(inner.regions):
             return False
     return all(v in own or made_by(v, "arith.constant") is not None for inner in body for v in inner.operands)
 

@@ -13,9 +13,9 @@ from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.rewire import erase_unused
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import ir
-from stablehlo_py.ops.llvm_ops import LDEXP, call_intrinsic
+from stablehlo_py.ops.llvm_ops import LDEXP, call_intrinsic, is_ldexp
 from stablehlo_py.targets.cpu.emit.avx512_floats import has_instructions
-from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, is_ldexp
+from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 
 

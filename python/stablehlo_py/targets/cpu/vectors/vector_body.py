@@ -12,12 +12,13 @@ from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.core.rewire import like
 from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir, vector
+from stablehlo_py.ops.llvm_ops import is_ldexp
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.avx512_floats import has_instructions, scaled
 from stablehlo_py.targets.cpu.emit.ordered_floats import Keys, Numbers, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
-from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, is_ldexp, part_of
+from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, part_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
 from stablehlo_py.transforms.kernels.kernel_parallel import constant

@@ -11,7 +11,7 @@ from collections import Counter
 
 from stablehlo_py.core.collect import made_by, maker
 from stablehlo_py.mlir import ir
-from stablehlo_py.ops.llvm_ops import LDEXP
+from stablehlo_py.ops.llvm_ops import is_ldexp
 from stablehlo_py.records import field, record
 from stablehlo_py.transforms.kernels.kernel_parallel import constant
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
@@ -200,11 +200,6 @@ def _has_lanes(loop: Innermost, op: ir.Operation, name: str, operands: list[ir.V
     if not isinstance(ty, ir.IndexType) and not (isinstance(ty, ir.IntegerType) and ty.width == 1):
         loop.sizes[element_bytes(ty)] += 1
     return True
-
-
-def is_ldexp(op: ir.Operation) -> bool:
-    """Whether an op is LLVM's ldexp, or what `float_exponents` makes of it."""
-    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LDEXP
 
 
 def _note_complex(loop: Innermost, op: ir.Operation) -> bool:
