@@ -32,6 +32,9 @@ class Cpu:
     chain: int = 24
     # bytes: how far ahead a loop over long buffers asks all the same, 0 where nobody measured that it pays
     asks_ahead: int = 0
+    # whether the largest element of a row is looked for beside the work on the row before: it takes registers, and what one
+    # core sees at once does not reach that far by itself. Measured on a Sapphire Rapids alone
+    rows_early: bool = False
     bf16_tiles: bool = False  # tdpbf16ps: products of tiles of 16 rows of 64 bytes
     int8_tiles: bool = False  # tdpbssd and the like
 
@@ -61,6 +64,7 @@ def cpu_of(features: str) -> Cpu:
             fetches_ahead=not amd,
             chain=24 if amd else 8,
             asks_ahead=0 if amd else 2048,
+            rows_early=not amd,
             bf16_tiles={"amx-tile", "amx-bf16"} <= has,
             int8_tiles={"amx-tile", "amx-int8"} <= has,
         )

@@ -677,6 +677,83 @@ func.func @rows_in_place(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attribu
 
 // -----
 
+// The largest element of the next row is looked for beside the work on this one; that of the first row before.
+// CHECK-LABEL: func.func @first_loop_early
+// CHECK: vector.reduction <maxui>
+// CHECK: %{{.*}} = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[MOST:.*]] = %{{.*}}) -> (f32)
+// CHECK: arith.minsi
+// CHECK: vector.broadcast %[[MOST]]
+// CHECK: scf.for
+// CHECK-DAG: arith.subf {{.*}} vector<16xf32>
+// CHECK-DAG: arith.maxui {{.*}} vector<16xi32>
+// CHECK: vector.reduction <maxui>
+// CHECK: scf.yield %{{.*}} : f32
+func.func @first_loop_early(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %start = arith.constant 0xFF800000 : f32
+  scf.for %i = %c0 to %c64 step %c1 {
+    %m = scf.for %j = %c0 to %c128 step %c1 iter_args(%acc = %start) -> f32 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.maximumf %acc, %a : f32
+      scf.yield %b : f32
+    }
+    scf.for %j = %c0 to %c128 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %p0 = arith.subf %a, %m : f32
+      %p1 = arith.mulf %p0, %a : f32
+      %p2 = arith.mulf %p1, %a : f32
+      %p3 = arith.mulf %p2, %a : f32
+      %p4 = arith.mulf %p3, %a : f32
+      %p5 = arith.mulf %p4, %a : f32
+      %p6 = arith.mulf %p5, %a : f32
+      %p7 = arith.mulf %p6, %a : f32
+      %p8 = arith.mulf %p7, %a : f32
+      memref.store %p8, %y[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Not a sum, which has another order by itself.
+// CHECK-LABEL: func.func @first_sum_stays
+// CHECK-NOT: iter_args({{.*}} -> (f32)
+// CHECK: return
+func.func @first_sum_stays(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attributes {kernel = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %start = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c64 step %c1 {
+    %m = scf.for %j = %c0 to %c128 step %c1 iter_args(%acc = %start) -> f32 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %b = arith.addf %acc, %a fastmath<reassoc> : f32
+      scf.yield %b : f32
+    }
+    scf.for %j = %c0 to %c128 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x128xf32>
+      %p0 = arith.subf %a, %m : f32
+      %p1 = arith.mulf %p0, %a : f32
+      %p2 = arith.mulf %p1, %a : f32
+      %p3 = arith.mulf %p2, %a : f32
+      %p4 = arith.mulf %p3, %a : f32
+      %p5 = arith.mulf %p4, %a : f32
+      %p6 = arith.mulf %p5, %a : f32
+      %p7 = arith.mulf %p6, %a : f32
+      %p8 = arith.mulf %p7, %a : f32
+      memref.store %p8, %y[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+
+// -----
+
 // A long chain of ops: two vectors side by side, each op for both before the next.
 // AVX2-LABEL: func.func @chain
 // AVX2: scf.for {{.*}} step %c16

@@ -2,7 +2,7 @@
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
 vector_body: one vector of them (of complex numbers, two), vector_reductions: what they sum up, early_ops: what is computed
-a step ahead. delayed_rows, uniform_sums, float_exponents: rewrites that go before.
+a step ahead. delayed_rows, early_rows, uniform_sums, float_exponents: rewrites that go before.
 ordered_loops: those that LLVM's vectoriser need not try either.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
@@ -24,6 +24,7 @@ from stablehlo_py.targets.cpu.emit.ordered_loops import is_ordered
 from stablehlo_py.targets.cpu.emit.streaming import stream_end
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.vectors.delayed_rows import delay_last_loops
+from stablehlo_py.targets.cpu.vectors.early_rows import take_first_loops_early
 from stablehlo_py.targets.cpu.vectors.float_exponents import take_float_exponents
 from stablehlo_py.targets.cpu.vectors.uniform_sums import join_uniform_sums
 from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, innermost, trip_count
@@ -79,6 +80,8 @@ def vectorize(function: ir.Operation, cpu: Cpu) -> None:
     found: list[Innermost] = []
     loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
     if delay_last_loops(function, [op for op in loops if op.name == "scf.for"], cpu):
+        loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
+    if take_first_loops_early(function, [op for op in loops if op.name == "scf.for"], cpu):
         loops = operations_named(function, "scf.for", "scf.while", "scf.parallel")
     left = [op for op in loops if op.name != "scf.for"]
     around = _ops_around(loops)

@@ -61,9 +61,9 @@ def _delay_of(function: ir.Operation, rows: ir.Operation, cpu: Cpu) -> _Delay | 
         or any(len(o.regions) for o in body if o not in loops)
     ):
         return None
-    if _count(function, rows) < LEAST_ROWS:
+    if row_count(function, rows) < LEAST_ROWS:
         return None
-    last = _vectors(loops[-1], cpu)
+    last = vectors_of(loops[-1], cpu)
     if last is None or last.reductions or not _may_come_late(function, rows, last):
         return None
     read = {base_of(op.operands[0]) for op in last.body if op.name == "memref.load"}
@@ -73,8 +73,8 @@ def _delay_of(function: ir.Operation, rows: ir.Operation, cpu: Cpu) -> _Delay | 
     best: Innermost | None = None
     for op in body[:-1]:
         if op in loops:
-            host = _vectors(op, cpu)
-            if host is not None and _pays(host, last) and _fits(host, last, cpu):
+            host = vectors_of(op, cpu)
+            if host is not None and _pays(host, last) and fits(host, last, cpu):
                 best = host if best is None or host.work >= best.work else best
         if _stored(op) & read:  # what the last loop reads is of the row before no longer
             break
@@ -84,14 +84,16 @@ def _delay_of(function: ir.Operation, rows: ir.Operation, cpu: Cpu) -> _Delay | 
     return _Delay(rows, best, last, carried)
 
 
-def _count(function: ir.Operation, rows: ir.Operation) -> int:
+def row_count(function: ir.Operation, rows: ir.Operation) -> int:
+    """Rows of a loop over them, in all parts of a kernel; 0 where that is unknown."""
     bounds = list(function.regions[0].blocks[0].arguments)[-2:]
     if EXTENT in function.attributes and list(rows.operands)[:2] == bounds:
         return ir.IntegerAttr(function.attributes[EXTENT]).value
     return trip_count(rows) or 0
 
 
-def _vectors(op: ir.Operation, cpu: Cpu) -> Innermost | None:
+def vectors_of(op: ir.Operation, cpu: Cpu) -> Innermost | None:
+    """A loop that will be one over vectors."""
     loop = innermost(op) if not any(len(o.operation.regions) for o in op.regions[0].blocks[0].operations) else None
     return loop if loop is not None and is_worth(loop, cpu) else None
 
@@ -106,9 +108,10 @@ def _pays(host: Innermost, last: Innermost) -> bool:
     return max(host.work, last.work) <= LONG and any(r.op.name in _WAITS for r in host.reductions)
 
 
-def _fits(host: Innermost, last: Innermost, cpu: Cpu) -> bool:
-    same_steps = list(host.op.operands)[:3] == list(last.op.operands)[:3]
-    return same_steps and lanes_of(host, cpu) == lanes_of(last, cpu) and host.has_complex == last.has_complex
+def fits(host: Innermost, other: Innermost, cpu: Cpu) -> bool:
+    """Whether two loops of a row can be one."""
+    same_steps = list(host.op.operands)[:3] == list(other.op.operands)[:3]
+    return same_steps and lanes_of(host, cpu) == lanes_of(other, cpu) and host.has_complex == other.has_complex
 
 
 def _may_come_late(function: ir.Operation, rows: ir.Operation, last: Innermost) -> bool:
@@ -134,20 +137,20 @@ def _carried(rows: ir.Operation, last: Innermost) -> list[ir.Value] | None:
     own = {v for op in inside for v in op.results}
     for op in inside:
         for value in op.operands:
-            if value in own or value in (row, last.variable) or value in found or not _is_of(value, rows):
+            if value in own or value in (row, last.variable) or value in found or not is_of(value, rows):
                 continue
             if not isinstance(value.type, ir.FloatType | ir.IntegerType):
                 return None
             found.append(value)
         indices = list(op.operands)[1 + (op.name == "memref.store") :]
         if op.name in ("memref.load", "memref.store") and any(
-            _is_of(i, rows) and i not in (row, last.variable) for i in indices
+            is_of(i, rows) and i not in (row, last.variable) for i in indices
         ):
             return None
     return found
 
 
-def _is_of(value: ir.Value, rows: ir.Operation) -> bool:
+def is_of(value: ir.Value, rows: ir.Operation) -> bool:
     """Whether a value is made within a loop."""
     owner = value.owner
     op = owner.owner if isinstance(value, ir.BlockArgument) else owner.parent
@@ -189,7 +192,7 @@ def _write(delay: _Delay) -> None:
             of_before = dict(
                 zip((old.arguments[0], *delay.carried, last.variable), (*before, host.variable), strict=True)
             )
-            _copy_into(host.op.regions[0].blocks[0], last.op, of_before)
+            copy_into(host.op.regions[0].blocks[0], last.op, of_before)
             old.arguments[0].replace_all_uses_with(row)
             here = ir.InsertionPoint.current.block
             for op in list(old.operations)[:-1]:
@@ -213,8 +216,10 @@ def _write(delay: _Delay) -> None:
     rows.erase()
 
 
-def _copy_into(block: ir.Block, loop: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
+def copy_into(block: ir.Block, loop: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> Mapping[ir.Value, ir.Value]:
     """The body of a loop around another's: what it loads first, for the place may be stored to next, and the rest last.
+
+    values: what its own stand for; returned with those of the copy.
 
     A load behind a store to an address that ends in the same twelve bits waits for it, as if it were to the same place:
     in rows of a power of two that would be each one.
@@ -225,6 +230,7 @@ def _copy_into(block: ir.Block, loop: ir.Operation, values: Mapping[ir.Value, ir
         copy = op.operation.clone(ip=begin if op.name == "memref.load" else end).operation
         remap(copy, known)
         known.update(zip(op.operation.results, copy.results, strict=True))
+    return known
 
 
 def _zero(ty: ir.Type) -> ir.Value:
