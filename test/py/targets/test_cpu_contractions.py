@@ -271,6 +271,38 @@ def test_dimensions_anywhere(a: tuple[int, ...], b: tuple[int, ...], dims: str, 
     check(executable(x, y)[0], want, "f32")
 
 
+ORDERS_OF_BATCH = [  # of attention first: positions before heads, then behind them, then keys turned
+    ("bqhd", "bkhd", "bhqk"),
+    ("bhqk", "bkhd", "bhqd"),
+    ("bkhd", "bhqk", "bhdq"),
+    ("hqbd", "kbhd", "bhqk"),
+    ("qhbd", "bdhk", "bhqk"),
+    ("xqybzd", "zkbyxd", "bxyzqk"),
+    ("hbq", "bhqk", "bhk"),
+]
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "i8", "f64"])
+@pytest.mark.parametrize(("left", "right", "result"), ORDERS_OF_BATCH)
+def test_a_batch_whose_dimensions_lie_apart_is_read_as_it_is_and_shared(
+    cpu_of_products: str, left: str, right: str, result: str, element: str
+) -> None:
+    sizes = {"b": 2, "h": 3, "x": 2, "y": 3, "z": 2, "q": 37, "k": 70, "d": 33}
+    out = "i32" if element == "i8" else element
+    x, y = operands(element, *(tuple(sizes[d] for d in text) for text in (left, right)))
+    want = np.einsum(f"{left},{right}->{result}", x.astype(np.float64), y.astype(np.float64))
+    batch = [d for d in result if d in left and d in right]
+    summed = [d for d in left if d in right and d not in result]
+    dims = ", ".join(
+        f"{name} = {[left.index(d) for d in found]} x {[right.index(d) for d in found]}"
+        for name, found in (("batching_dims", batch), ("contracting_dims", summed))
+    )
+    executable = stablehlo_py.compile(program(x.shape, y.shape, dims, want.shape, element, out), cache=False)
+    (launch,) = executable.program.commands
+    assert launch.end > 1
+    check(executable(x, y)[0], want, out)
+
+
 @pytest.mark.parametrize(("element", "out"), [("f32", "f32"), ("bf16", "f32"), ("i8", "i32")])
 def test_transposed_result(element: str, out: str) -> None:
     """transpose(x @ y) is computed as a product of y and x."""

@@ -1,13 +1,14 @@
 """dot_general on the CPU: one canonical contraction that `cpu-emit-contractions` turns into a packed matrix product.
 
 result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n], each operand with its dimensions in whatever order it lies in
-memory. Dimensions of one kind that are neighbours in memory are joined without a copy; only what is scattered is
-transposed first.
+memory. Dimensions of one kind that are neighbours in memory are joined without a copy; those of the batch may lie apart, as
+in attention, whose heads are behind the positions; what else is scattered is transposed first.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from stablehlo_py.core.registry import lower
 from stablehlo_py.core.types import TensorType
@@ -69,8 +70,10 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
     """The contraction with joined dimensions. sizes: batch, m, n, k."""
     a, a_labels = joined(lhs, {"b": dims.lhs_batching, "m": dims.lhs_free(lhs.rank), "k": dims.lhs_contracting})
     b, b_labels = joined(rhs, {"b": dims.rhs_batching, "k": dims.rhs_contracting, "n": dims.rhs_free(rhs.rank)})
-    extents = dict(zip("bmnk", sizes, strict=True))
-    labels = [label for label in "bmkn" if label in a_labels + b_labels or label in "mn"]
+    extents, batch = dict(zip("bmnk", sizes, strict=True)), [lhs.shape[d] for d in dims.lhs_batching]
+    labels = [
+        label for label in "bmkn" if label in a_labels + b_labels or label in "mn" or (label == "b" and sizes[0] > 1)
+    ]
     c_labels = "".join(label for label in "bmn" if label in labels)
     a, a_labels = _with_label(a, a_labels, "m")
     b, b_labels = _with_label(b, b_labels, "n")
@@ -80,13 +83,25 @@ def product(lhs: Tensor, rhs: Tensor, dims: DotDims, ty: TensorType, sizes: tupl
         [a, b],
         [total],
         lambda x, y, acc: multiply_add(element, cast(lhs.element, element, x), cast(rhs.element, element, y), acc),
-        maps=[build.dims_map(len(labels), [labels.index(x) for x in text]) for text in (a_labels, b_labels, c_labels)],
+        maps=[_map(labels, text, [n for n in batch if n != 1]) for text in (a_labels, b_labels, c_labels)],
         iterators=[REDUCTION if label == "k" else PARALLEL for label in labels],
     )[0]
     generic = result.value.owner.operation
     facts = (a_labels, b_labels, c_labels, elements(lhs, rhs))
     generic.attributes[CONTRACTION] = ir.ArrayAttr.get([ir.StringAttr.get(x) for x in facts])
     return layout.reshape(converted(result, ty.element), ty.shape)
+
+
+def _map(loops: Sequence[str], labels: str, batch: Sequence[int]) -> ir.AffineMap:
+    """The loops to an operand's dimensions; batch: the extents of those that lie apart, whose elements the loop b counts."""
+    exprs = []
+    for label in labels:
+        expr: ir.AffineExpr = ir.AffineExpr.get_dim(loops.index("b" if label.isdigit() else label))
+        if label.isdigit():
+            expr = ir.AffineExpr.get_floor_div(expr, math.prod(batch[int(label) + 1 :]))
+            expr = ir.AffineExpr.get_mod(expr, batch[int(label)])
+        exprs.append(expr)
+    return ir.AffineMap.get(len(loops), 0, exprs)
 
 
 def on_panels(lhs: Tensor, panels: Tensor, dims: DotDims, ty: TensorType) -> Tensor:
@@ -125,17 +140,24 @@ def is_panels(rhs: Tensor, dims: DotDims) -> bool:
 def joined(source: Tensor, groups: dict[str, tuple[int, ...]]) -> tuple[Tensor, str]:
     """`source` with the dimensions of each group as one, and the groups' labels in the order of memory.
 
-    Groups of size 1 leave no dimension. The last dimension is not the batch: packing goes along it.
+    Groups of size 1 leave no dimension. The last dimension is not the batch: packing goes along it. Where the batch's
+    dimensions are no neighbours, or not in their order, their labels are 0, 1, ...
     """
     wide = {label: tuple(d for d in dims if source.shape[d] != 1) for label, dims in groups.items()}
     wide = {label: dims for label, dims in wide.items() if dims}
     order = [d for d in range(source.rank) if source.shape[d] != 1]
     first = {label: order.index(dims[0]) for label, dims in wide.items()}
+    scattered = {
+        x for x, dims in wide.items() if [order.index(d) for d in dims] != [first[x] + i for i in range(len(dims))]
+    }
+    last = next((x for x, dims in wide.items() if order[-1] in dims), None)
+    if scattered == {"b"} and last != "b":
+        apart = wide.pop("b")
+        wide.update((str(i), (d,)) for i, d in enumerate(apart))
+        first.update((str(i), order.index(d)) for i, d in enumerate(apart))
+        scattered = set()
     labels = sorted(wide, key=first.__getitem__)
-    whole = all(
-        [order.index(d) for d in dims] == list(range(first[x], first[x] + len(dims))) for x, dims in wide.items()
-    )
-    if not whole or (labels[-1:] == ["b"] and len(labels) > 1):
+    if scattered or (last == "b" and len(labels) > 1):
         labels = list(wide)
         rest = [d for d in range(source.rank) if source.shape[d] == 1]
         source = layout.transpose(source, [*(d for x in labels for d in wide[x]), *rest])

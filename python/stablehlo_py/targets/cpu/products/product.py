@@ -65,9 +65,9 @@ Range = tuple[Index, Index]
 class Product:
     """One product: sizes, blocks, and the loops."""
 
-    # Where the loops around are: the element of the batch, the first k of the block and how many there are, in elements
-    # and in lanes, and whether it is the first block or the last.
-    at_batch: Index
+    # Where the loops around are: the element of the batch, by label, the first k of the block and how many there are, in
+    # elements and in lanes, and whether it is the first block or the last.
+    at_batch: dict[str, Index]
     at_k: Index
     depth: Index
     steps: Index
@@ -98,6 +98,9 @@ class Product:
         for value, text in zip((a, b, c), labels, strict=False):
             sizes.update(zip(text, ir.MemRefType(value.type).shape, strict=True))
         self.batch, self.m, self.n, self.k = (sizes.get(x, 1) for x in "bmnk")
+        self.apart = {
+            x: size for x, size in sorted(sizes.items()) if x.isdigit()
+        }  # dimensions of the batch, see `joined`
         self.is_packed = self.b_labels == "pkn"  # rhs, before the kernel: (n / PANEL, k, PANEL)
         self.source = ir.MemRefType(a.type).element_type
         self.result = ir.MemRefType(c.type).element_type
@@ -255,13 +258,13 @@ class Product:
         """The steps begin .. end, for each element of the batch that they belong to."""
         one = (lambda low, high: skinny.emit_axpy(self, low, high)) if skinny.suits(self) else self.region
         if self.batch == 1:
-            self.at_batch = 0
+            self.enter(0)
             (self.round if self.shares_panels else one)(begin, end)
             return
         each = self.steps_of_one
 
         def batch(b: ir.Value) -> None:
-            self.at_batch = b
+            self.enter(b)
             start = arith.muli(b, nest.index(each))
             low = arith.maxsi(arith.subi(begin, start), nest.index(0))
             one(low, arith.minsi(arith.subi(end, start), nest.index(each)))
@@ -292,7 +295,7 @@ class Product:
         """The body once for each element of the batch, each apart from the others."""
 
         def batch(b: Index) -> None:
-            self.at_batch = b
+            self.enter(b)
             body()
 
         if self.batch == 1:
@@ -411,7 +414,13 @@ class Product:
             return self.mr
         return add(nest.minimum(nest.maximum(nest.subtract(t, self.short - 1), 0), 1), self.mr - 1)
 
+    def enter(self, b: Index) -> None:
+        """What follows is of element b of the batch."""
+        self.at_batch, rest = {"b": b}, b
+        for label, size in reversed(self.apart.items()):
+            rest, self.at_batch[label] = (0, rest) if label == "0" else nest.divided(rest, size)
+
     def at(self, labels: str, **where: Index) -> list[Index]:
         """Indices of an operand by the labels of its dimensions."""
-        where["b"] = self.at_batch
+        where.update(self.at_batch)
         return [where[x] for x in labels]

@@ -246,7 +246,7 @@ def finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) -> 
     partial = [of.c] if of.blocks > 1 or of.accumulate else []
     buffers = [of.tile_of_c, *partial, *epilogue.buffers]
     flags = [] if isinstance(of.first, bool) else [of.first]
-    arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch), *flags]
+    arguments = [*buffers, nest.index(i), nest.index(j), nest.index(of.at_batch["b"]), *flags]
     if of.short:
         arguments.append(nest.index(rows))
     name = f"{ir.StringAttr(of.function.attributes['sym_name']).value}_rows"
@@ -263,7 +263,7 @@ def finish(of: Product, epilogue: Epilogue, i: Index, j: Index, rows: Index) -> 
     if partial:
         inside.c = next(new)
     moved = epilogue.with_buffers({old: next(new) for old in epilogue.buffers})
-    i, j, inside.at_batch = next(new), next(new), next(new)
+    i, j, inside.at_batch = next(new), next(new), {"b": next(new)}
     inside.first = of.first if isinstance(of.first, bool) else next(new)
     with ir.InsertionPoint(block), nest.shared_indices(block):
         rows_to_result(inside, moved, i, j, next(new) if of.short else rows)
