@@ -271,6 +271,17 @@ def test_dimensions_anywhere(a: tuple[int, ...], b: tuple[int, ...], dims: str, 
     check(executable(x, y)[0], want, "f32")
 
 
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("n", [3, 4, 5, 1030, 1031])
+def test_dots_of_any_count_are_shared(cpu: str, m: int, n: int) -> None:
+    x, y = operands("f32", (m, 2010), (n, 2010))
+    text = program((m, 2010), (n, 2010), "contracting_dims = [1] x [1]", (m, n), "f32", "f32")
+    executable = stablehlo_py.compile(text, cache=False)
+    (launch,) = executable.program.commands
+    assert (launch.end > 1) == (n > 4)
+    check(executable(x, y)[0], x.astype(np.float64) @ y.T.astype(np.float64), "f32")
+
+
 ORDERS_OF_BATCH = [  # of attention first: positions before heads, then behind them, then keys turned
     ("bqhd", "bkhd", "bhqk"),
     ("bhqk", "bkhd", "bhqd"),

@@ -135,11 +135,19 @@ def emit_dots(of: Product) -> None:
                 value = arith.addf(nest.load(of.c, where), value)
             nest.store(value, of.c, where)
 
-    whole_columns = of.n // ROWS_OF_DOTS * ROWS_OF_DOTS
-    if whole_columns:
-        alone = of.batch == 1 and whole_columns == of.n
+    parallel = PARALLEL_LOOP if of.batch == 1 else ""
+    left = of.n % ROWS_OF_DOTS
+    if of.n > ROWS_OF_DOTS and left and not of.accumulate:  # some of the last ones twice: one loop, which threads share
+        places = of.n + ROWS_OF_DOTS - left
         nest.loop(
-            0, whole_columns, ROWS_OF_DOTS, lambda n: columns(n, ROWS_OF_DOTS), parallel=PARALLEL_LOOP if alone else ""
+            0,
+            places,
+            ROWS_OF_DOTS,
+            lambda n: columns(nest.minimum(n, of.n - ROWS_OF_DOTS), ROWS_OF_DOTS),
+            parallel=parallel,
         )
-    if of.n > whole_columns:
-        columns(whole_columns, of.n - whole_columns)
+        return
+    if of.n >= ROWS_OF_DOTS:
+        nest.loop(0, of.n - left, ROWS_OF_DOTS, lambda n: columns(n, ROWS_OF_DOTS), parallel="" if left else parallel)
+    if left:
+        columns(of.n - left, left)
