@@ -46,6 +46,17 @@ func.func @columns(%x: tensor<32x28x28x64xf32>, %y: tensor<64000x9xf32>, %z: ten
   return %0, %1, %2 : tensor<64xf32>, tensor<9xf32>, tensor<1024xf32>
 }
 
+// Three blocks of columns are no equal shares; a part has 64 rows where it can.
+// CHECK-LABEL: func.func @some_columns
+// CHECK: stablehlo.reshape {{.*}} -> tensor<16x64x768xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [0] : {{.*}} -> tensor<768xf32>
+// CHECK: stablehlo.reduce{{.*}} across dimensions = [0] : {{.*}} -> tensor<769xf32>
+func.func @some_columns(%x: tensor<1024x768xf32>, %y: tensor<1024x769xf32>, %init: tensor<f32>) -> (tensor<768xf32>, tensor<769xf32>) {
+  %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0] : (tensor<1024x768xf32>, tensor<f32>) -> tensor<768xf32>
+  %1 = stablehlo.reduce(%y init: %init) applies stablehlo.add across dimensions = [0] : (tensor<1024x769xf32>, tensor<f32>) -> tensor<769xf32>
+  return %0, %1 : tensor<768xf32>, tensor<769xf32>
+}
+
 // Few elements, an odd number of them, and what keeps a dimension.
 // CHECK-LABEL: func.func @others
 // CHECK: stablehlo.reduce{{.*}} across dimensions = [0, 1]

@@ -67,7 +67,9 @@ def test_values(ty: str, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(reduced(op, ty, x, init), wanted, err_msg=op)
 
 
-@pytest.mark.parametrize("shape", [(16, 33, 16, 64), (1 << 16, 9), (3, 8, 25000), (70000, 2, 5)])
+@pytest.mark.parametrize(
+    "shape", [(16, 33, 16, 64), (1 << 16, 9), (3, 8, 25000), (70000, 2, 5), (1024, 513), (1360, 768)]
+)
 @pytest.mark.parametrize("ty", ["f32", "bf16", "i8"])
 def test_columns(ty: str, shape: tuple[int, ...]) -> None:
     dtype, kept = np.dtype(TYPES[ty]), 2 if shape[1:] == (2, 5) else 1

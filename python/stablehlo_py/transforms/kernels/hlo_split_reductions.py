@@ -24,13 +24,16 @@ from stablehlo_py.dialects.stablehlo import Constant, view
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
 from stablehlo_py.transforms.kernels.grouping import LONGEST_ROW, is_elementwise
-from stablehlo_py.transforms.kernels.kernel_mark_parallel import LEAST_COLUMNS
 from stablehlo_py.transforms.kernels.views import is_view
 
 LEAST = 1 << 19  # elements: fewer take one thread less time than another needs to come
 SHORTEST_ROW = 1 << 10  # elements: a row of less costs as much for its end as for itself
 ROWS = 64  # that a tensor is cut into if none of them is too long: enough for the threads to have equal shares
 FEWEST = 8  # parts of a reduction that leaves columns
+SHORTEST_PART = 64  # rows of one: its result is one more to read and to write
+MOST_COLUMNS = (
+    768  # of which rows are shared: three blocks of 256 are shared badly, and a line or two of each row read slowly
+)
 FARTHEST = 200  # ops in front of a reduction, as many as a kernel takes
 
 # what changes nothing: a number, or the end of the element type's range that it names
@@ -77,12 +80,14 @@ class Parts:
 def parts_of(shape: Sequence[int], count: int) -> Parts | None:
     """Of a reduction of `count` leading dimensions that leaves so few columns that threads cannot share these."""
     columns = tuple(shape[count:])
-    if math.prod(columns) >= LEAST_COLUMNS:
+    if math.prod(columns) > MOST_COLUMNS:
         return None
     if count > 1 and shape[0] >= FEWEST:
         return Parts(tuple(shape), 1, count)
     rows = math.prod(shape[:count])
     parts = math.gcd(rows, ROWS)
+    while parts > FEWEST and rows // parts < SHORTEST_PART:
+        parts //= 2
     return Parts((parts, rows // parts, *columns), 1, 2) if parts >= FEWEST else None
 
 
