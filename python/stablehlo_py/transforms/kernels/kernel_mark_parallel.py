@@ -1,6 +1,7 @@
 """Which kernels can be split: all their linalg ops run over the same outermost loop, whose steps are independent.
 
 What one op leaves for another must be found at the same step, so that a part of the steps needs nothing of the others.
+Else, where there is much to do, each op is a launch of its own (loop_phases.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import ClassVar
 from stablehlo_py.core.collect import made_by, maker, operations_named
 from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir, memref
+from stablehlo_py.transforms.kernels import loop_phases
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import COLUMNS, EXTENT, RANGE, SETUP, i64
 
@@ -30,14 +32,18 @@ class KernelMarkParallel(Pass):
                 if len(copies) == 1 and _is_alone(copies[0]):
                     _without_leading_ones(copies[0])
                     changed = True
-                extent = common_extent(function.operation)
-                if extent is None:
-                    extent = common_columns(function.operation)
-                    if extent is not None:
-                        function.operation.attributes[COLUMNS] = ir.UnitAttr.get()
-                if extent is not None:
-                    function.operation.attributes[EXTENT] = i64(extent)
+                _mark(function.operation)
         return changed
+
+
+def _mark(function: ir.Operation) -> None:
+    extent, ops = common_extent(function), only_linalg(function)
+    if extent is not None and extent > 1:
+        function.attributes[EXTENT] = i64(extent)
+    elif (columns := common_columns(function)) is not None:
+        function.attributes[COLUMNS], function.attributes[EXTENT] = ir.UnitAttr.get(), i64(columns)
+    elif ops:
+        loop_phases.mark(function, ops)
 
 
 def _is_alone(op: ir.Operation) -> bool:
@@ -61,12 +67,17 @@ def _without_leading_ones(copy: ir.Operation) -> None:
             copy.operands[i] = memref.collapse_shape(new, copy.operands[i], groups)
 
 
+def only_linalg(function: ir.Operation) -> list[ir.Operation] | None:
+    """The linalg ops of a kernel, if it does nothing else."""
+    operations = [o.operation for o in function.regions[0].blocks[0].operations]
+    found = [o for o in operations if o.name.startswith("linalg.")]
+    return None if any(o not in found and not o.name.startswith(SETUP) for o in operations) else found
+
+
 def common_extent(function: ir.Operation) -> int | None:
     """The extent of the outermost loop that all linalg ops of a kernel share, or None."""
-    operations = [o.operation for o in function.regions[0].blocks[0].operations]
-    loops = [o for o in operations if o.name.startswith("linalg.")]
-    others = [o for o in operations if o not in loops and not o.name.startswith(SETUP)]
-    if not loops or others:
+    loops = only_linalg(function)
+    if not loops:
         return None
     extents = set()
     users: dict[ir.Value, list[ir.Operation]] = {}
@@ -117,11 +128,9 @@ def common_columns(function: ir.Operation) -> int | None:
 
     So do reductions of the leading dimensions: each column is computed apart from the others.
     """
+    loops = only_linalg(function)
     operations = [o.operation for o in function.regions[0].blocks[0].operations]
-    loops = [o for o in operations if o.name.startswith("linalg.")]
-    if not loops or any(o not in loops and not o.name.startswith(SETUP) for o in operations):
-        return None
-    if len(loops) < 2 or any(o.name.startswith("memref.alloc") for o in operations):
+    if loops is None or len(loops) < 2 or any(o.name.startswith("memref.alloc") for o in operations):
         return None
     written = {buffer for op in loops for buffer in list(op.operands) if _writes(op, buffer)}
     extents = {_row_extent(op, written) for op in loops}

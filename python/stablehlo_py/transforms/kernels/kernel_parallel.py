@@ -13,6 +13,7 @@ from typing import ClassVar
 from stablehlo_py.core.collect import made_by
 from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import arith, ir
+from stablehlo_py.transforms.kernels import loop_phases
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
@@ -88,6 +89,12 @@ def split(function: ir.Operation) -> bool:
         if EXTENT in function.attributes:
             del function.attributes[EXTENT]
         return False
+    launches = loop_phases.bound(function, loops, [_trip_count(loop) for loop in loops])
+    if launches is not None:
+        set_inputs(function)
+        function.attributes[PHASES], function.attributes[EXTENT] = ir.DenseI64ArrayAttr.get(launches), i64(launches[-1])
+        function.attributes[WORK] = i64(ir.IntegerAttr(function.attributes[WORK]).value // len(loops))
+        return True
     if COLUMNS in function.attributes:
         del function.attributes[COLUMNS]
         loops = [_innermost(loop) for loop in loops]
