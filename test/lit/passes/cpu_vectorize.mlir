@@ -754,6 +754,33 @@ func.func @first_sum_stays(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attri
 
 // -----
 
+// Two vectors of bf16 share words: the lower halves are the first one's, the upper the second's.
+// CHECK-LABEL: func.func @halves
+// CHECK: scf.for {{.*}} step %c32
+// CHECK: %[[WORDS:.*]] = llvm.load {{.*}} -> vector<16xi32>
+// CHECK: arith.trunci %[[WORDS]] : vector<16xi32> to vector<16xi16>
+// CHECK: %[[UPPER:.*]] = arith.shrui %[[WORDS]]
+// CHECK: arith.trunci %[[UPPER]] : vector<16xi32> to vector<16xi16>
+// CHECK: %[[BOTH:.*]] = arith.ori {{.*}} vector<16xi32>
+// CHECK: llvm.store %[[BOTH]]
+func.func @halves(%x: memref<256xi16>, %y: memref<256xi16>) attributes {kernel = "elementwise"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  %c16 = arith.constant 16 : i32
+  scf.for %i = %c0 to %c256 step %c1 {
+    %0 = memref.load %x[%i] : memref<256xi16>
+    %1 = arith.extui %0 : i16 to i32
+    %2 = arith.shli %1, %c16 : i32
+    %3 = arith.shrui %2, %c16 : i32
+    %4 = arith.trunci %3 : i32 to i16
+    memref.store %4, %y[%i] : memref<256xi16>
+  }
+  return
+}
+
+// -----
+
 // A long chain of ops: two vectors side by side, each op for both before the next.
 // AVX2-LABEL: func.func @chain
 // AVX2: scf.for {{.*}} step %c16

@@ -27,6 +27,7 @@ from stablehlo_py.targets.cpu.vectors.delayed_rows import delay_last_loops
 from stablehlo_py.targets.cpu.vectors.early_rows import take_first_loops_early
 from stablehlo_py.targets.cpu.vectors.float_exponents import take_float_exponents
 from stablehlo_py.targets.cpu.vectors.uniform_sums import join_uniform_sums
+from stablehlo_py.targets.cpu.vectors.vector_halves import are_halves
 from stablehlo_py.targets.cpu.vectors.vector_legality import Innermost, innermost, trip_count
 from stablehlo_py.targets.cpu.vectors.vector_loops import write_loop
 from stablehlo_py.targets.cpu.vectors.vector_plan import (
@@ -147,13 +148,17 @@ def plans_of(function: ir.Operation, loops: Sequence[Innermost], cpu: Cpu) -> li
         runs = 1 if rows else streams_of(loop, lanes, cpu, is_cut=is_cut)
         early = early_of(loop, steps, lanes) if rows is None and runs == 1 else None
         most = 1 if rows else EARLY_VECTORS if early else vectors_wanted(loop, cpu)  # ROWS of them are many
+        halves = rows is None and runs == 1 and are_halves(loop)
+        most = max(most, 2) if halves else most
         unroll = most * runs if runs > 1 else unroll_of(loop, steps, lanes, most, is_cut=is_cut)
-        plan = Plan(loop, lanes, unroll, steps, is_cut=is_cut, streams=runs, early=early)
+        plan = Plan(
+            loop, lanes, unroll, steps, is_cut=is_cut, streams=runs, early=early, halves=halves and unroll % 2 == 0
+        )
         if rows is not None:
             plan = replace(plan, rows=rows, ahead=rows_ahead(loop, rows.variable, cpu))
         else:
             in_line = is_cut or constant(loop.op.operands[0]) == 0
-            stores = stores_past(loop, lanes, past) if in_line else ()
+            stores = stores_past(loop, 2 * lanes if plan.halves else lanes, past) if in_line else ()
             plan = replace(plan, past=stores, ahead=ahead if runs == 1 else None)  # several have memory busy already
         plans.append(plan)
     return plans

@@ -21,6 +21,7 @@ from stablehlo_py.mlir import arith, ir, scf
 from stablehlo_py.records import record
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.vectors.delayed_rows import LEAST_ROWS, copy_into, fits, is_of, row_count, vectors_of
+from stablehlo_py.targets.cpu.vectors.vector_halves import are_halves
 from stablehlo_py.targets.cpu.vectors.vector_legality import EXACT, Innermost, base_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import LONG
 
@@ -54,6 +55,7 @@ def _early_of(function: ir.Operation, rows: ir.Operation, cpu: Cpu) -> _Early | 
     if first is None or first.work > LONG or not first.reductions or not _may_come_early(function, rows, first):
         return None
     others = [loop for op in loops[1:] if (loop := vectors_of(op, cpu)) is not None and fits(loop, first, cpu)]
+    others = [loop for loop in others if are_halves(loop) == are_halves(first)]  # a NaN's bits depend on its lane
     host = max(others, key=lambda loop: loop.work, default=None)
     return _Early(rows, count, first, host) if host is not None and host.work > LONG else None
 

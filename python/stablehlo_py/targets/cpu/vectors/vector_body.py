@@ -18,6 +18,7 @@ from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.avx512_floats import has_instructions, scaled
 from stablehlo_py.targets.cpu.emit.ordered_floats import Keys, Numbers, order_of
 from stablehlo_py.targets.cpu.emit.streaming import LINE, Address
+from stablehlo_py.targets.cpu.vectors.vector_halves import Words
 from stablehlo_py.targets.cpu.vectors.vector_legality import PARTS, part_of
 from stablehlo_py.targets.cpu.vectors.vector_plan import Plan, row_stride
 from stablehlo_py.targets.cpu.vectors.vector_reductions import Lanes, State
@@ -38,6 +39,7 @@ class Now:
     mask: ir.Value | None
     row: int = 0
     is_last_row: bool = True
+    half: int | None = None  # of the words that two vectors share, see `vector_halves`
 
     def lanes(self, slot: int) -> ir.Value:
         value = self.values[slot]
@@ -117,7 +119,7 @@ class Body:
         mask: ir.Value | None = None,
     ) -> list[list[ir.Value]]:
         """The same for several vectors, by what is behind and what is carried: each op for all of them before the next."""
-        nows = [self._now(place, here, behind, carried, mask) for behind, carried in vectors]
+        nows = self._shared([self._now(place, here, behind, carried, mask) for behind, carried in vectors])
         for row in range(self.count):
             for do in (*self._do_early, *self._do):
                 for now in nows:
@@ -128,7 +130,7 @@ class Body:
     def write_early(self, place: int | ir.Value, behind: Sequence[int]) -> list[ir.Value]:
         """What is done a step ahead, for vectors so many `behind` place: of one after the other what the rest uses."""
         here = self.addresses_at(place)
-        nows = [self._now(place, here, b, (), None) for b in behind]
+        nows = self._shared([self._now(place, here, b, (), None) for b in behind])
         for do in self._do_early:
             for now in nows:
                 do(now)
@@ -142,7 +144,8 @@ class Body:
         early: Sequence[ir.Value],
     ) -> list[list[ir.Value]]:
         """The rest, as `write_all` has it all. early: what `write_early` gave for this place."""
-        nows, done = [self._now(place, here, behind, carried, None) for behind, carried in vectors], iter(early)
+        nows = self._shared([self._now(place, here, behind, carried, None) for behind, carried in vectors])
+        done = iter(early)
         for now in nows:
             for slot in self._crossing:
                 now.values[slot] = next(done)
@@ -164,6 +167,13 @@ class Body:
         for slot, state in zip(self._carried, self.states_of(carried) if carried else (), strict=bool(carried)):
             now.values[slot] = state[0]
         return now
+
+    def _shared(self, nows: list[Now]) -> list[Now]:
+        """Let each two vectors share words, where they do and none is alone."""
+        if self.plan.halves and len(nows) % 2 == 0:
+            for number, now in enumerate(nows):
+                now.half = number % 2
+        return nows
 
     def _after_one(self, now: Now, carried: Sequence[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
         after: list[ir.Value] = []
@@ -243,13 +253,17 @@ class Body:
         running, ahead = self._running.get(result), (self.plan.ahead or {}).get(result)
         stored, slot = self._stored_slot(buffer), self._new_slot(result)
         size, is_complex = element_bytes(result.type), isinstance(result.type, ir.ComplexType)
+        words = Words(self.plan.lanes)
 
         def do(now: Now) -> None:
             if stored is not None and now.values[stored] is not None:
                 now.values[slot] = now.values[stored]
                 return
             here = now.here[access].moved(now.behind + now.row * by_row)
-            lanes = here.load_pair(ty) if is_complex else here.load(ty, now.mask)
+            if now.half is not None:
+                lanes = words.load(here, now.half)
+            else:
+                lanes = here.load_pair(ty) if is_complex else here.load(ty, now.mask)
             if ahead is not None and now.behind * size % LINE == 0:
                 here.prefetch(ahead)
             now.values[slot] = running.of(lanes) if running and not isinstance(lanes, tuple) else lanes
@@ -263,10 +277,14 @@ class Body:
         if is_past:
             self.past.append(self._addresses[access])
         stored = self._stored_slot(buffer)
+        words = Words(self.plan.lanes)
 
         def do(now: Now) -> None:
             lanes = now.values[source]
             assert lanes is not None
+            if now.half == 0:
+                words.keep(lanes)
+                return
             if not now.is_last_row:
                 assert stored is not None
                 now.values[stored] = lanes
@@ -274,7 +292,9 @@ class Body:
             here = now.here[access].moved(now.behind)
 
             def store(*, streaming: bool) -> None:
-                if not isinstance(lanes, tuple):
+                if now.half is not None:
+                    words.store(here, lanes, streaming=streaming)
+                elif not isinstance(lanes, tuple):
                     here.store(lanes, now.mask, streaming=streaming)
                 elif running:
                     here.store(running.floats(lanes), now.mask, streaming=streaming)

@@ -54,7 +54,7 @@ class Plan:
     lanes: elements in a vector; unroll: vectors in a step of the main loop; steps: of the loop as it was, of all its parts
     where the executor cuts it, None where that is unknown; rows: taken ROWS at once; past: the buffers whose stores go
     past the caches; ahead: loads that ask for what is so many bytes behind them; streams: runs of steps that go side by
-    side, which the vectors of a step are dealt to; early: what is done a step ahead.
+    side, which the vectors of a step are dealt to; early: what is done a step ahead; halves: whether two vectors share words.
     """
 
     loop: Innermost
@@ -67,6 +67,7 @@ class Plan:
     ahead: Mapping[ir.Value, int] | None = None
     streams: int = 1
     early: Early | None = None
+    halves: bool = False
 
     @property
     def step(self) -> int:
