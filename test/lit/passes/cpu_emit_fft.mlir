@@ -6,10 +6,12 @@
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.*]]: memref<2560xf32>, %[[OUT:.*]]: memref<2560xf32>)
 // CHECK: scf.for
-// CHECK: vector.load %[[X]]{{.*}} vector<8xf32>
+// CHECK: builtin.unrealized_conversion_cast %[[X]]
+// CHECK: llvm.load {{.*}} -> vector<8xf32>
 // CHECK: vector.shuffle
 // CHECK: vector.fma
-// CHECK: vector.store %{{.*}}, %[[OUT]]
+// CHECK: builtin.unrealized_conversion_cast %[[OUT]]
+// CHECK: llvm.store
 // CHECK: } {kernel.parallel}
 func.func @rows(%x: memref<20x64xcomplex<f32>>, %out: memref<20x64xcomplex<f32>>)
     attributes {kernel = "single", kernel.fft = ["FFT", array<i64: 20, 64>, "f32"]} {
@@ -22,10 +24,13 @@ func.func @rows(%x: memref<20x64xcomplex<f32>>, %out: memref<20x64xcomplex<f32>>
 // CHECK-LABEL: func.func @planes
 // CHECK-SAME: (%[[X:.*]]: memref<3072xf32>, %[[OUT:.*]]: memref<3264xf32>)
 // CHECK: %[[PLANE:.*]] = memref.alloc() {{.*}} : memref<1088xf32>
-// CHECK: vector.load %[[X]]
-// CHECK: vector.store %{{.*}}, %[[PLANE]]
-// CHECK: vector.load %[[PLANE]]
-// CHECK: vector.store %{{.*}}, %[[OUT]]
+// CHECK: builtin.unrealized_conversion_cast %[[X]]
+// CHECK: builtin.unrealized_conversion_cast %[[PLANE]]
+// CHECK: llvm.store
+// CHECK: builtin.unrealized_conversion_cast %[[PLANE]]
+// CHECK: llvm.load
+// CHECK: builtin.unrealized_conversion_cast %[[OUT]]
+// CHECK: llvm.store
 // CHECK: } {kernel.parallel}
 func.func @planes(%x: memref<3x32x32xf32>, %out: memref<3x32x17xcomplex<f32>>)
     attributes {kernel = "single", kernel.fft = ["RFFT", array<i64: 3, 32, 32>, "f32"]} {

@@ -1,7 +1,7 @@
 """Folding of loops before they are vectorised or lowered: all of it for loops of linalg ops, one sweep for equal values else.
 
-Emitters of register tiles fold what they know while they write. To look at each of their ops takes half as long as to write
-it, and 1 in 50 of them goes away; what matters of these is folded behind, once they are LLVM's.
+Emitters fold what they know while they write. To look at each of their ops takes half as long as to write it, and 1 in 50 of
+them goes away; what matters of these is folded behind, once they are LLVM's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar
 from stablehlo_py.core import upstream
 from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import PassManager, ir, kept
-from stablehlo_py.targets.cpu.emit.nest import TILED_CODE, VECTOR_CODE
+from stablehlo_py.targets.cpu.emit.nest import is_written_whole
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 
 
@@ -24,14 +24,14 @@ def _passes(names: str) -> PassManager:
 
 
 class CpuFoldLoops(Pass):
-    """Fold the ops of kernels on loops; of those that are register tiles alone, make equal values one."""
+    """Fold the ops of kernels on loops; of those that emitters wrote, make equal values one."""
 
     name: ClassVar[str] = "cpu-fold-loops"
     is_trusted: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> Made:
         kernels = [f.operation for f in op.regions[0].blocks[0].operations if KERNEL in f.operation.attributes]
-        if all(TILED_CODE in kernel.attributes and VECTOR_CODE in kernel.attributes for kernel in kernels):
+        if all(is_written_whole(kernel) for kernel in kernels):
             _passes("cse").run(op)
             return ()
         _passes("canonicalize{region-simplify=disabled},cse").run(op)

@@ -12,10 +12,17 @@ import numpy as np
 from stablehlo_py.core.collect import made_by
 from stablehlo_py.mlir import arith, ir, memref, scf, vector
 from stablehlo_py.records import record
+from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 
 VECTOR_CODE = "kernel.vectors"  # marks a kernel that holds no scalar loop worth vectorising
 TILED_CODE = "kernel.tiles"  # marks one whose time goes to multiply-adds of register tiles
 ORDERED_CODE = "kernel.ordered"  # marks one whose scalar loops are such that no vectoriser could take them
+
+
+def is_written_whole(kernel: ir.Operation) -> bool:
+    """Whether emitters wrote all of a kernel, in vectors and what they need: no function on scalars is in it."""
+    marks = kernel.attributes
+    return VECTOR_CODE in marks and (TILED_CODE in marks or BUFFERS_FIRST in marks)
 
 
 class _Shared(threading.local):

@@ -25,9 +25,11 @@ from stablehlo_py.records import record, replace
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
 from stablehlo_py.targets.cpu.emit.register_transpose import transposed
+from stablehlo_py.targets.cpu.emit.streaming import Address
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.fourier.fft_butterflies import Pair, constant, factors_of, short_transform
 from stablehlo_py.targets.cpu.fourier.lower_fft import FFT, Transform
+from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
@@ -58,11 +60,12 @@ def emit(function: ir.Operation, module: ir.Block, cpu: Cpu) -> None:
     block = function.regions[0].blocks[0]
     for operation in reversed(list(block.operations)):
         operation.operation.erase()
-    with ir.InsertionPoint(block), function.location:
+    with ir.InsertionPoint(block), function.location, nest.shared_indices(block):
         nest.flatten_arguments(function)
         _Emitter(transform, module, cpu, *block.arguments).emit()
         func.return_([])
-    function.attributes[nest.VECTOR_CODE] = ir.UnitAttr.get()
+    for mark in (nest.VECTOR_CODE, BUFFERS_FIRST):
+        function.attributes[mark] = ir.UnitAttr.get()
 
 
 @record
@@ -74,23 +77,26 @@ class Columns:
     stride: int
     vectors: Vectors
 
-    def load(self, k: Index) -> Pair:
-        place, lanes = add(self.base, multiply(k, self.stride)), self.vectors.lanes
+    def at(self, k: Index) -> Place:
+        """The numbers from number `k` on."""
+        return Place(self, Address.of(self.buffer, [add(self.base, multiply(k, self.stride))]))
+
+    def load(self, place: Address) -> Pair:
+        lanes, ty = self.vectors.lanes, self.vectors.type
         if lanes == 1:
-            return Pair(*(self.vectors.load(self.buffer, [add(place, c)]) for c in (0, 1)))
-        low, high = (self.vectors.load(self.buffer, [add(place, c * lanes)]) for c in (0, 1))
+            return Pair(*(place.moved(c).load(ty) for c in (0, 1)))
+        low, high = (place.moved(c * lanes).load(ty) for c in (0, 1))
         return Pair(*(vector.shuffle(low, high, list(range(c, 2 * lanes, 2))) for c in (0, 1)))
 
-    def store(self, k: Index, value: Pair) -> None:
-        place, lanes = add(self.base, multiply(k, self.stride)), self.vectors.lanes
+    def store(self, place: Address, value: Pair) -> None:
+        lanes = self.vectors.lanes
         if lanes == 1:
-            self.vectors.store(value.re, self.buffer, [place])
-            self.vectors.store(value.im, self.buffer, [add(place, 1)])
+            place.store(value.re)
+            place.moved(1).store(value.im)
             return
         for c in (0, 1):
             order = [c * lanes // 2 + i // 2 + (lanes if i % 2 else 0) for i in range(lanes)]
-            part = vector.shuffle(value.re, value.im, order)
-            self.vectors.store(part, self.buffer, [add(place, c * lanes)])
+            place.moved(c * lanes).store(vector.shuffle(value.re, value.im, order))
 
 
 @record
@@ -101,18 +107,38 @@ class Lanes:
     base: Index
     vectors: Vectors
 
-    def load(self, k: Index) -> Pair:
-        place = add(self.base, multiply(k, 2 * self.vectors.lanes))
-        return Pair(*(self.vectors.load(self.buffer, [add(place, c * self.vectors.lanes)]) for c in (0, 1)))
+    @property
+    def stride(self) -> int:
+        return 2 * self.vectors.lanes
+
+    def at(self, k: Index) -> Place:
+        """The numbers from number `k` on."""
+        return Place(self, Address.of(self.buffer, [add(self.base, multiply(k, self.stride))]))
 
     def behind(self, count: Index) -> Lanes:
         """Those from number `count` on."""
-        return replace(self, base=add(self.base, multiply(count, 2 * self.vectors.lanes)))
+        return replace(self, base=add(self.base, multiply(count, self.stride)))
 
-    def store(self, k: Index, value: Pair) -> None:
-        place = add(self.base, multiply(k, 2 * self.vectors.lanes))
+    def load(self, place: Address) -> Pair:
+        return Pair(*(place.moved(c * self.vectors.lanes).load(self.vectors.type) for c in (0, 1)))
+
+    def store(self, place: Address, value: Pair) -> None:
         for c, part in enumerate((value.re, value.im)):
-            self.vectors.store(part, self.buffer, [add(place, c * self.vectors.lanes)])
+            place.moved(c * self.vectors.lanes).store(part)
+
+
+@record
+class Place:
+    """Numbers from one on: what is so many behind it has a distance that is part of its address, not computed."""
+
+    of: Columns | Lanes
+    address: Address
+
+    def load(self, behind: int = 0) -> Pair:
+        return self.of.load(self.address.moved(behind * self.of.stride))
+
+    def store(self, value: Pair, behind: int = 0) -> None:
+        self.of.store(self.address.moved(behind * self.of.stride), value)
 
 
 class _Emitter:
@@ -322,7 +348,7 @@ class _Emitter:
         """t'[p, k + done j] = sum over q < r of w ** (q (k + done j)) t[p + rest q, k], where rest * done is `apart`."""
         block = multiply(done, r)
         # what is only known when it runs is worked out here, outside of the loops
-        results_at = [target] * r
+        results_at: list[Lanes] = []
         if not isinstance(done, int):
             assert isinstance(target, Lanes)
             results_at = [target.behind(multiply(done, j)) for j in range(r)]
@@ -330,14 +356,14 @@ class _Emitter:
         def for_k(k: Index) -> None:
             turns = []
             if not isinstance(done, int) or done > 1:
-                place = add(multiply(k, 2 * (r - 1)), offset)
+                assert table is not None
+                turn = Address.of(table, [add(multiply(k, 2 * (r - 1)), offset)])
                 for q in range(r - 1):
-                    parts = [nest.load(table, [add(place, 2 * q + c)]) for c in (0, 1)]
-                    turns.append(Pair(*(vectors.splat(part) for part in parts)))
+                    turns.append(Pair(*(turn.moved(2 * q + c).spread(vectors.type) for c in (0, 1))))
 
             def for_p(p: Index) -> None:
-                first = add(multiply(p, done), k)
-                values = [source.load(add(first, q * apart)) for q in range(r)]
+                here = source.at(add(multiply(p, done), k))
+                values = [here.load(q * apart) for q in range(r)]
                 if turns:
                     values = [values[0], *(v * t for v, t in zip(values[1:], turns, strict=True))]
                 results = values if r == 1 else short_transform(values, self.inverse, vectors)
@@ -345,8 +371,13 @@ class _Emitter:
                     factor = constant(vectors, scale)
                     results = [value.scaled(factor) for value in results]
                 first = add(multiply(p, block), k)
-                for j, (to, value) in enumerate(zip(results_at, results, strict=True)):
-                    to.store(add(first, j * done) if isinstance(done, int) else first, value)
+                if isinstance(done, int):
+                    there = target.at(first)
+                    for j, value in enumerate(results):
+                        there.store(value, j * done)
+                    return
+                for to, value in zip(results_at, results, strict=True):
+                    to.at(first).store(value)
 
             nest.once_or_loop(rest, 1, for_p)
 
@@ -368,17 +399,13 @@ class _Emitter:
         """`count` numbers of each row from memory to lanes, or back: squares of as many as a vector has lanes."""
         lanes = vectors.lanes
 
-        def places(f: Index) -> tuple[list[Index], list[Index]]:
-            rows = [add(add(base, r * stride), f) for r in range(lanes)]
-            return rows, [add(scratch.base, multiply(add(f, r), lanes)) for r in range(lanes)]
-
         def square(f: Index) -> None:
-            rows, columns = places(f)
-            sides = [(memory, rows), (scratch.buffer, columns)]
-            (source, read), (target, written) = sides[::-1] if store else sides
-            block = [vectors.load(source, [at]) for at in read]
-            for value, at in zip(transposed(block), written, strict=True):
-                vectors.store(value, target, [at])
+            rows = Address.of(memory, [add(base, f)]), stride
+            columns = Address.of(scratch.buffer, [add(scratch.base, multiply(f, lanes))]), lanes
+            (source, between), (target, apart) = (columns, rows) if store else (rows, columns)
+            block = [source.moved(r * between).load(vectors.type) for r in range(lanes)]
+            for r, value in enumerate(transposed(block)):
+                target.moved(r * apart).store(value)
 
         def single(f: Index) -> None:
             for r in range(lanes):
@@ -429,18 +456,18 @@ class _Emitter:
         X[k] = E + w^k O, X[m - k] = conj(E - w^k O).
         """
         m = self.last // 2
-        z = source.load(0)
+        z = source.at(0).load()
         zero = vectors.zero()
-        target.store(0, Pair(arith.addf(z.re, z.im), zero))
-        target.store(m, Pair(arith.subf(z.re, z.im), zero))
+        target.at(0).store(Pair(arith.addf(z.re, z.im), zero))
+        target.at(m).store(Pair(arith.subf(z.re, z.im), zero))
 
         def pair(k: Index) -> None:
-            near, far = source.load(k), source.load(nest.subtract(m, k)).conjugate()
+            near, far = source.at(k).load(), source.at(nest.subtract(m, k)).load().conjugate()
             half = constant(vectors, 0.5)
             even, odd = (near + far).scaled(half), (near - far).scaled(half).turned(False)
             turned = odd * self._half_turn(k, vectors)
-            target.store(k, even + turned)
-            target.store(nest.subtract(m, k), (even - turned).conjugate())
+            target.at(k).store(even + turned)
+            target.at(nest.subtract(m, k)).store((even - turned).conjugate())
 
         if m > 1:
             nest.loop(1, m // 2 + 1, 1, lambda k: pair(k))
@@ -448,34 +475,34 @@ class _Emitter:
     def _merge(self, source: Lanes, target: Lanes, vectors: Vectors) -> None:
         """The other way: Z[k] = E + i O, Z[m - k] = conj(E) + i conj(O), with O = w^-k (X[k] - conj X[m - k]) / 2."""
         m = self.last // 2
-        first, last = source.load(0).re, source.load(m).re
+        first, last = source.at(0).load().re, source.at(m).load().re
         half = constant(vectors, 0.5)
         ends = arith.addf(first, last), arith.subf(first, last)
-        target.store(0, Pair(*ends).scaled(half))
+        target.at(0).store(Pair(*ends).scaled(half))
 
         def pair(k: Index) -> None:
-            near, far = source.load(k), source.load(nest.subtract(m, k)).conjugate()
+            near, far = source.at(k).load(), source.at(nest.subtract(m, k)).load().conjugate()
             even = (near + far).scaled(half)
             odd = (near - far).scaled(half) * self._half_turn(k, vectors)
-            target.store(k, even + odd.turned(True))
-            target.store(nest.subtract(m, k), even.conjugate() + odd.conjugate().turned(True))
+            target.at(k).store(even + odd.turned(True))
+            target.at(nest.subtract(m, k)).store(even.conjugate() + odd.conjugate().turned(True))
 
         if m > 1:
             nest.loop(1, m // 2 + 1, 1, lambda k: pair(k))
 
     def _mirror(self, values: Lanes, vectors: Vectors) -> None:
         """The rest of the spectrum of a real signal of odd length: X[n - k] = conj X[k]."""
-        values.store(0, Pair(values.load(0).re, vectors.zero()))
+        values.at(0).store(Pair(values.at(0).load().re, vectors.zero()))
         n = self.last
         if n > 1:
-            nest.loop(1, n // 2 + 1, 1, lambda k: values.store(nest.subtract(n, k), values.load(k).conjugate()))
+            nest.loop(1, n // 2 + 1, 1, lambda k: values.at(nest.subtract(n, k)).store(values.at(k).load().conjugate()))
 
     def _half_turn(self, k: Index, vectors: Vectors) -> Pair:
         m = self.last // 2
         numbers = roots(self.last, self.inverse)[: m // 2 + 1]
         table = self._table(f"half_turns_{self.last}", numbers)
-        place = multiply(k, 2)
-        return Pair(*(vectors.splat(nest.load(table, [add(place, c)])) for c in (0, 1)))
+        turn = Address.of(table, [multiply(k, 2)])
+        return Pair(*(turn.moved(c).spread(vectors.type) for c in (0, 1)))
 
     # --- tables
 
