@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from stablehlo_py.core.passes import Made, Pass
 from stablehlo_py.mlir import ir
+from stablehlo_py.targets.cpu.emit.nest import is_written_whole
 from stablehlo_py.targets.cpu.features import features_of
 from stablehlo_py.targets.cpu.vectors.row_maxima import is_not_positive
 from stablehlo_py.targets.cpu.vectors.short_nans import is_needless
@@ -45,7 +46,9 @@ class ExpandMath(Pass):
                 needless.append(inner.operation)
             return ir.WalkResult.ADVANCE
 
-        op.walk(visit)
+        for function in op.regions[0].blocks[0].operations:
+            if not is_written_whole(function.operation):
+                function.operation.walk(visit)
         for choice in needless:
             choice.results[0].replace_all_uses_with(choice.operands[2])
             choice.erase()
