@@ -34,7 +34,8 @@ class Pass:
     name: as pipelines spell it. anchor: the op that `run` is given (`builtin.module`, `func.func`, ... or `any`).
     only_with: names of ops, marks of kernels and kinds of linalg.generic, as `core.presence` has them; in a module with
     none of them the pass has nothing to do, and a compilation leaves it out. is_trusted: what it makes follows from shapes
-    alone, so that the tests meet what is wrong with it: a compilation does not verify it.
+    alone, so that the tests meet what is wrong with it: a compilation does not verify it. is_quick: to find nothing takes it
+    no longer than it takes to look whether ops that were there are gone.
     Annotations of a subclass are its options: it is a record without saying so. `run` changes the op in place; it raises
     CompileError, or emits errors at ops, when the program cannot be done. It may return False to say that it has made,
     moved and removed no op (attributes may have changed), or the names of all ops that it may have made, as
@@ -45,6 +46,7 @@ class Pass:
     anchor: ClassVar[str] = "builtin.module"
     only_with: ClassVar[tuple[str, ...]] = ()
     is_trusted: ClassVar[bool] = False
+    is_quick: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

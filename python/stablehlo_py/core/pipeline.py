@@ -101,7 +101,7 @@ def _run_quickly(
                         unseen = None
                     _run_one(todo, stage, module_op, errors)
                     _check_presence(todo, ops)
-                elif not prepared.only_with or ops.holds(prepared.only_with):
+                elif _is_wanted(prepared, ops):
                     made = _run_one(prepared, stage, module_op, errors)
                     if made is not False:
                         ops.change(made if isinstance(made, tuple) else None)
@@ -114,6 +114,14 @@ def _run_quickly(
                 on_stage(stage.name, module_op)
         if unseen is not None:
             _verify(*unseen, module_op, errors)
+
+
+def _is_wanted(prepared: Prepared, ops: Presence) -> bool:
+    """Whether a pass in Python may have something to do."""
+    if not prepared.only_with:
+        return True
+    known = PASSES.get(prepared.name)
+    return (known is not None and known.is_quick and ops.held(prepared.only_with)) or ops.holds(prepared.only_with)
 
 
 def make_ready(pipeline: Pipeline, context: ir.Context) -> None:

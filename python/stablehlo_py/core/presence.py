@@ -47,6 +47,10 @@ class Presence:
             self._look()
         return self.may_hold(wanted)
 
+    def held(self, wanted: Ops) -> bool:
+        """Whether one of these ops was there, and to look again would tell no more than that it is gone."""
+        return self._names is not None and not self._any_of and not self._names.isdisjoint(wanted)
+
     def permitted_by(self, legality: Legality) -> bool:
         """Whether all ops are permitted."""
         forbidden = tuple(name if "." in name else f"{name}." for name in legality.forbid)

@@ -50,6 +50,18 @@ def test_what_was_added_may_be_there_until_the_next_look(loop):
     assert not ops.may_hold(("linalg.",))
 
 
+def test_what_was_there_may_only_be_gone_where_nothing_was_added(loop):
+    ops = Presence(loop.operation)
+    assert not ops.held(("scf.for",))
+    assert ops.holds(("scf.for",))
+    assert ops.held(("math.exp", "scf.for"))
+    assert not ops.held(("math.exp",))
+    ops.change(("memref.alloca",))
+    assert ops.held(("scf.for",))
+    ops.change(("arith.",))
+    assert not ops.held(("scf.for",))
+
+
 GENERIC = """
 #d = affine_map<(i, j) -> (i, j)>
 #t = affine_map<(i, j) -> (j, i)>

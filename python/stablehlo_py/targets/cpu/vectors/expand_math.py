@@ -29,6 +29,7 @@ class ExpandMath(Pass):
     name: ClassVar[str] = "expand-math"
     only_with: ClassVar[tuple[str, ...]] = (*OPS, "func.call", "arith.select")
     is_trusted: ClassVar[bool] = True
+    is_quick: ClassVar[bool] = True
 
     features: str = ""
 
