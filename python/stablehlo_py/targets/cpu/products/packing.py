@@ -60,9 +60,11 @@ def pack_row_ahead(of: Product, t: Index, k: Index) -> None:
     is_past = arith.cmpi(arith.CmpIPredicate.sge, later, nest.index(of.steps))
     k_later = arith.select(is_past, nest.index(nest.subtract(later, of.steps)), later)
     n_later = arith.select(is_past, nest.index(add(column, of.nr)), nest.index(column))
-    # The last elements: where rows do not begin with a line, the panel before has asked for that of the first ones.
+    # The last elements: where rows do not begin with a line, the panel before has asked for that of the first ones. It is
+    # gone again where rows are so far apart that those of a panel share few sets of the second-level cache.
     line = LINE // element_bytes(of.source)
-    for n in range(min(line, of.nr) - 1, of.nr, line):
+    first = [0] if of.shares_sets else []
+    for n in [*first, *range(min(line, of.nr) - 1, of.nr, line)]:
         nest.prefetch(of.b, of.at(of.b_labels, k=add(k_later, of.at_k), n=add(n_later, n)))
 
 

@@ -19,6 +19,7 @@ neither on its place nor on the cuts: blocks of ascending k, each summed up from
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,14 @@ from stablehlo_py.machine.cpu import Cpu
 from stablehlo_py.mlir import arith, ir
 from stablehlo_py.targets.cpu.emit import nest
 from stablehlo_py.targets.cpu.emit.nest import Vectors, add, multiply
+from stablehlo_py.targets.cpu.emit.streaming import LINE, strides_of
 from stablehlo_py.targets.cpu.products import packing, skinny
 from stablehlo_py.targets.cpu.products.packing import Index
 from stablehlo_py.targets.cpu.products.product_forms import SMALL_INT_BLOCK_K, form_of
 from stablehlo_py.targets.cpu.products.register_tile import emit_tile
 from stablehlo_py.targets.cpu.products.tile_shape import round_up, tile_shape
 from stablehlo_py.transforms.kernels.kernel_parallel import GRAIN_COLUMNS
+from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
 from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 from stablehlo_py.transforms.simplify.panels import PANEL
@@ -57,6 +60,7 @@ GRAIN_VECTORS, GRAIN_TILES = 48, 64  # beside which packing all rows, or all col
 # one row of tiles after the other goes over them, each of which is packed when its turn comes.
 TILES_B_BYTES = 1 << 20
 TILES_GAIN = 8  # how many times as fast as vectors matrix tiles are, roughly: what is packed counts so much more
+WAYS = 16  # of a second-level cache: Intel's and AMD's have 8 to 20
 SPLIT = 4  # panels below which rows are shared among threads, if there are more of them
 
 Range = tuple[Index, Index]
@@ -108,7 +112,7 @@ class Product:
         form = _matrix_tile.suited(self.element, cpu, self.m, self.n, self.k) if has_tiles else None
         self.form = form = form or form_of(self.element, cpu, accumulates=accumulate)
         self.lanes, self.group = form.lanes, form.group
-        self.registers, self.masks = cpu.registers, cpu.masks
+        self.registers, self.masks, self.l2 = cpu.registers, cpu.masks, cpu.l2
         self.readers: list[str] = []  # functions that read a part of a vector
         self.vectors = Vectors(form.packed, self.lanes)
         self.sums = Vectors(form.sums, self.lanes)
@@ -161,6 +165,15 @@ class Product:
         )
         self.a_stride = self.packed_steps + 64 // form.bytes  # rows apart by a cache line more than 4 KiB
         self.packs_rows = form.tiles or self.a_labels[-1] == "k"
+
+    @property
+    def shares_sets(self) -> bool:
+        """Whether a line of each row of rhs is more than the sets of the second-level cache hold that rows come to."""
+        if "k" not in self.b_labels:
+            return False
+        between = strides_of(self.b)[0][self.b_labels.index("k")] * element_bytes(self.source)
+        sets = self.l2 // (LINE * WAYS)
+        return between % LINE == 0 and sets // math.gcd(between // LINE, sets) * WAYS < self.kc
 
     @property
     def steps_of_one(self) -> int:
