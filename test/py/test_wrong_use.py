@@ -7,7 +7,7 @@ import pytest
 
 import stablehlo_py
 from stablehlo_py.cache import Cache
-from stablehlo_py.errors import BadOption
+from stablehlo_py.errors import BadOption, CompileError
 from stablehlo_py.targets.machine_code import CodegenOptions
 
 TEXT = """func.func @main(%x: tensor<{0}x3xf32>) -> tensor<{0}x3xf32> {{
@@ -71,3 +71,56 @@ def test_what_compile_is_given():
 def test_a_cache_in_a_folder_by_its_name(tmp_path):
     stablehlo_py.compile(TEXT.format("2"), cache=Cache(str(tmp_path)))
     assert list(Cache(tmp_path).entries())
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            """func.func @main(%x: tensor<3xf32>, %t: !stablehlo.token) -> !stablehlo.token {
+              %0 = "stablehlo.send"(%x, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>,
+                is_host_transfer = true} : (tensor<3xf32>, !stablehlo.token) -> !stablehlo.token
+              return %0 : !stablehlo.token
+            }""",
+            "2:20: stablehlo.send is not supported: it takes or gives !stablehlo.token, and .* tensors alone\n  hint: tokens",
+        ),
+        (
+            """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+              %true = arith.constant true
+              %0 = scf.if %true -> tensor<3xf32> {
+                scf.yield %x : tensor<3xf32>
+              } else {
+                scf.yield %x : tensor<3xf32>
+              }
+              return %0 : tensor<3xf32>
+            }""",
+            "3:20: scf.if is not supported: it reads i1, a scalar .*\n  hint: say it by stablehlo.while, if or case",
+        ),
+        (
+            """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+              %two = arith.constant 2.0 : f32
+              %0 = tensor.empty() : tensor<3xf32>
+              %1 = linalg.fill ins(%two : f32) outs(%0 : tensor<3xf32>) -> tensor<3xf32>
+              return %1 : tensor<3xf32>
+            }""",
+            "arith.constant is not supported: it takes or gives f32, and .* tensors",
+        ),
+        (
+            """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+              %0 = tensor.empty() : tensor<3xf32>
+              %1 = linalg.exp ins(%x : tensor<3xf32>) outs(%0 : tensor<3xf32>) -> tensor<3xf32>
+              return %1 : tensor<3xf32>
+            }""",
+            "is not supported on target cpu: no rule lowers it",
+        ),
+        (
+            """func.func @main(%x: memref<3xf32>) -> memref<3xf32> {
+              return %x : memref<3xf32>
+            }""",
+            "a value of type memref<3xf32> where a tensor is needed\n  hint: a program takes",
+        ),
+    ],
+)
+def test_what_is_no_tensor(body, said):
+    with pytest.raises(CompileError, match=said):
+        stablehlo_py.compile(body, cache=False)

@@ -169,7 +169,9 @@ def tensor_type(ty: ir.Type) -> TensorType:
     except KeyError:
         text = str(ty)
     if not text.startswith("tensor<"):
-        raise BadInput(f"a value of type {text} where a tensor is needed")
+        raise BadInput(
+            f"a value of type {text} where a tensor is needed", hint="a program takes, gives and works on tensors"
+        )
     found = belongings(ty.context).setdefault(tensor_type, {})[ty] = _tensor_type_from_text(text)
     return found
 

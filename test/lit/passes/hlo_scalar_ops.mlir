@@ -49,3 +49,26 @@ func.func @empty() -> tensor<2x3xf32> {
   %0 = tensor.empty() : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
+
+// -----
+
+// What ops of linalg read stays with them, in their regions too.
+// CHECK-LABEL: func.func @beside_linalg
+// CHECK: %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<3xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[EMPTY]] : tensor<3xf32>)
+// CHECK: arith.mulf %{{.*}}, %[[TWO]] : f32
+// CHECK: stablehlo.add
+#map = affine_map<(d0) -> (d0)>
+func.func @beside_linalg(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %two = arith.constant 2.0 : f32
+  %empty = tensor.empty() : tensor<3xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %1 = arith.mulf %in, %two : f32
+    linalg.yield %1 : f32
+  } -> tensor<3xf32>
+  %2 = arith.addf %0, %x : tensor<3xf32>
+  return %2 : tensor<3xf32>
+}

@@ -28,6 +28,7 @@ from stablehlo_py.transforms.simplify.panels import is_unpacking, panels_of
 Values = dict[ir.Value, Tensor]
 BOOL = element_type("i1")
 HOSTS = (registry.ANY, "cpu")  # targets whose programs call functions of the host
+_TOKENS = "tokens order infeed, outfeed, send and recv: nobody is there to talk to; take arguments and give results"
 CUSTOM_CALL = "custom_call"  # marks the declaration of such a function
 
 
@@ -50,6 +51,7 @@ class HloToLinalg(Pass):
 def lower_function(function: ir.Operation, target: str) -> None:
     """Replace a function on StableHLO types by one on storage types that has no StableHLO op."""
     ty = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    _refuse_what_is_no_tensor(function, ty)
     inputs, results = ([tensor_type(t) for t in types] for types in (ty.inputs, ty.results))
     with ir.InsertionPoint(function), function.location:
         types = ([build.storage_tensor(t) for t in side] for side in (inputs, results))
@@ -78,6 +80,19 @@ def lower_function(function: ir.Operation, target: str) -> None:
                 outputs = _Lowering(target, values).block(old_block)
             func.return_([t.value for t in outputs])
     function.erase()
+
+
+def _refuse_what_is_no_tensor(function: ir.Operation, ty: ir.FunctionType) -> None:
+    """Name the op that takes or gives what is no tensor: tokens of infeed and send, scalars of other dialects."""
+    if all(isinstance(t, ir.RankedTensorType) for t in (*ty.inputs, *ty.results)):
+        return
+    for each in function.regions[0].blocks[0].operations:
+        op = each.operation
+        for value in () if op.name == "func.return" else (*op.operands, *op.results):
+            if not isinstance(value.type, ir.RankedTensorType):
+                reason = f"it takes or gives {value.type}, and programs are compiled on tensors alone"
+                hint = _TOKENS if str(value.type) == "!stablehlo.token" else ""
+                raise UnsupportedOp(op.name, reason, where=describe_location(op.location), hint=hint)
 
 
 class _Lowering:

@@ -23,6 +23,7 @@ from stablehlo_py.reading.constants import elements
 from stablehlo_py.reading.places import place
 
 DIALECTS = ("arith", "math", "shape", "tensor")
+_CONTROL = ("affine", "cf", "scf")  # whose ops take scalars as they are
 _INDEX = element_type("i64")
 _ELEMENTWISE = {
     **{f"arith.{name}": "add" for name in ("addi", "addf")},
@@ -94,7 +95,8 @@ class _Rewriter:
         gone: list[ir.Operation] = []
         self.region(module, gone)
         for op in reversed(gone):
-            op.erase()
+            if not any(list(result.uses) for result in op.results):  # what linalg's ops read stays with them
+                op.erase()
 
     def region(self, parent: ir.Operation, gone: list[ir.Operation]) -> None:
         for region in parent.regions:
@@ -108,8 +110,13 @@ class _Rewriter:
                         gone.append(op)
                         continue
                     for index, operand in enumerate(list(op.operands)):
-                        if operand in self.values:
-                            op.operands[index] = self.values[operand]
+                        if operand not in self.values:
+                            continue
+                        if not isinstance(operand.type, ir.RankedTensorType) and op.name.split(".")[0] in _CONTROL:
+                            reason = f"it reads {operand.type}, a scalar that is no tensor"
+                            hint = "say it by stablehlo.while, if or case"
+                            raise UnsupportedOp(op.name, reason, where=place(op), hint=hint)
+                        op.operands[index] = self.values[operand]
                     self.region(op, gone)
 
     def replace(self, op: ir.Operation) -> None:
