@@ -315,10 +315,16 @@ def is_shared(argument: ir.Value) -> bool:
         operands = list(op.operands)
         forms = linear_forms(ir.AffineMapAttr(op.attributes["map"]).value)
         indices = operands[len(operands) - ir.AffineMapAttr(op.attributes["map"]).value.n_dims :]
-        cores = [i for i, index in enumerate(indices) if index.owner.owner.operation.name == "mxu.core_split"]
+        cores = [i for i, index in enumerate(indices) if _is_of_core(index)]
         if forms is None or not any(form.factors[i] for form in forms for i in cores):
             return False
     return True
+
+
+def _is_of_core(index: ir.Value) -> bool:
+    """Whether an index is the number of the core; others are those of loops, or read from memory."""
+    block = index.owner
+    return isinstance(block, ir.Block) and block.owner.operation.name == "mxu.core_split"
 
 
 def _tensor(value: ir.Value) -> TensorType:

@@ -206,3 +206,34 @@ def test_boxes_say_what_numpy_does(seed):
             b[f.target] += f.target_step * i
         found[tuple(b)] = source[tuple(a)]
     np.testing.assert_array_equal(found, value)
+
+
+def test_a_kernel_whose_place_is_read_stays_in_fast_memory():
+    """Between two kernels that share it among cores: the row's number comes from memory, not from a loop or a core."""
+    text = """func.func @main(%x: tensor<64x256xf32>, %u: tensor<1x256xf32>, %i: tensor<i32>) -> tensor<64x256xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %y = stablehlo.add %x, %x : tensor<64x256xf32>
+      %s = stablehlo.dynamic_update_slice %y, %u, %i, %zero
+        : (tensor<64x256xf32>, tensor<1x256xf32>, tensor<i32>, tensor<i32>) -> tensor<64x256xf32>
+      %r = stablehlo.add %s, %s : tensor<64x256xf32>
+      return %r : tensor<64x256xf32>
+    }"""
+    x, u = (np.random.default_rng(3).standard_normal(s).astype(np.float32) for s in ((64, 256), (1, 256)))
+    for place in (5, 99):
+        check(text, x, u, np.int32(place), kernels=3)
+
+
+def test_notes_name_the_line_once():
+    text = """func.func @main(%x: tensor<4xui64>) -> (tensor<3x4xui64>, tensor<3x4xui64>) {
+      %a = call @f(%x) : (tensor<4xui64>) -> tensor<3x4xui64>
+      %y = stablehlo.add %x, %x : tensor<4xui64>
+      %b = call @f(%y) : (tensor<4xui64>) -> tensor<3x4xui64>
+      return %a, %b : tensor<3x4xui64>, tensor<3x4xui64>
+    }
+    func.func private @f(%x: tensor<4xui64>) -> tensor<3x4xui64> {
+      %a = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<4xui64>) -> tensor<3x4xui64>
+      return %a : tensor<3x4xui64>
+    }"""
+    assert compile_text(text).report().notes == (
+        "stablehlo.broadcast_in_dim at <text>:8:12 runs on the host: the chip has no registers of ui64",
+    )

@@ -19,6 +19,7 @@ from stablehlo_py.dialects.stablehlo import Convolution, DotGeneral
 from stablehlo_py.errors import CompileError
 from stablehlo_py.machine.tpu import CHIPS, chip
 from stablehlo_py.mlir import ir
+from stablehlo_py.reading.places import place
 from stablehlo_py.records import record, replace
 from stablehlo_py.simulator.program import Program, read_kernel
 from stablehlo_py.simulator.schedule import read_schedule, time_schedule
@@ -106,7 +107,7 @@ def compile_tpu(module: ir.Module, options: TpuOptions | None = None) -> TpuProg
         pipeline.run(_with_options(pipeline.load("tpu"), options), copy.operation)
         copy.operation.verify()
         notes += _move_notes(copy.operation, options)
-    return TpuProgram(source, copy, options, notes)
+    return TpuProgram(source, copy, options, tuple(dict.fromkeys(notes)))  # a function inlined twice says it twice
 
 
 def _copy(module: ir.Module) -> ir.Module:
@@ -142,12 +143,17 @@ def _notes(module: ir.Operation) -> list[str]:
     for dot in emit.operations_named(module, "stablehlo.dot_general"):
         reason = unmapped(DotGeneral(dot))
         if reason is not None:
-            notes.append(f"stablehlo.dot_general at {dot.location} runs on the host: {reason}")
+            notes.append(f"stablehlo.dot_general{_at(dot)} runs on the host: {reason}")
     for convolution in emit.operations_named(module, "stablehlo.convolution"):
         reason = mxu_convolutions.unmapped(Convolution(convolution))
         if reason is not None:
-            notes.append(f"stablehlo.convolution at {convolution.location} runs on the host: {reason}")
+            notes.append(f"stablehlo.convolution{_at(convolution)} runs on the host: {reason}")
     return notes
+
+
+def _at(op: ir.Operation) -> str:
+    where = place(op)
+    return f" at {where}" if where else ""
 
 
 def _move_notes(module: ir.Operation, options: TpuOptions) -> tuple[str, ...]:
@@ -158,7 +164,7 @@ def _move_notes(module: ir.Operation, options: TpuOptions) -> tuple[str, ...]:
     for op in emit.operations_named(module, *ROOTS, *INDEXED):
         reason = reason_for_host(op, machine, limit)
         if reason is not None:
-            notes.append(f"{op.name} at {op.location} runs on the host: {reason}")
+            notes.append(f"{op.name}{_at(op)} runs on the host: {reason}")
     return tuple(notes)
 
 
