@@ -1,8 +1,8 @@
 """Innermost loops over contiguous elements as loops over vectors.
 
 vector_legality: what a loop may contain; vector_plan: whether and how it pays; vector_loops: the loops that are written,
-vector_body: one vector of them (of complex numbers, two), vector_reductions: what they sum up, early_ops: what is computed
-a step ahead. delayed_rows, early_rows, uniform_sums, float_exponents: rewrites that go before.
+vector_body: one vector of them (of complex numbers, two), vector_halves: two of bf16, vector_reductions: what they sum up,
+early_ops: what is computed a step ahead. delayed_rows, early_rows, uniform_sums, float_exponents: rewrites that go before.
 ordered_loops: those that LLVM's vectoriser need not try either.
 
 The shape of a loop decides about its bits, not where it was cut: flat loops that the executor splits are cut at whole
