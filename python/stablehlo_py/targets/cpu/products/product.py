@@ -102,9 +102,8 @@ class Product:
         for value, text in zip((a, b, c), labels, strict=False):
             sizes.update(zip(text, ir.MemRefType(value.type).shape, strict=True))
         self.batch, self.m, self.n, self.k = (sizes.get(x, 1) for x in "bmnk")
-        self.apart = {
-            x: size for x, size in sorted(sizes.items()) if x.isdigit()
-        }  # dimensions of the batch, see `joined`
+        # dimensions of the batch that lie apart, see `joined` of contractions.py
+        self.apart = {x: size for x, size in sorted(sizes.items()) if x.isdigit()}
         self.is_packed = self.b_labels == "pkn"  # rhs, before the kernel: (n / PANEL, k, PANEL)
         self.source = ir.MemRefType(a.type).element_type
         self.result = ir.MemRefType(c.type).element_type

@@ -66,9 +66,8 @@ class Innermost:
     widest_in_memory: int = 0  # bytes
     work: int = 0  # ops by lane in one step
     has_complex: bool = False  # whether it reads or writes complex numbers
-    other_rows: dict[ir.Value, int] = field(
-        default_factory=dict
-    )  # loads from other rows of what it writes: bytes of a row
+    # loads from other rows of what it writes: bytes of a row
+    other_rows: dict[ir.Value, int] = field(default_factory=dict)
 
     @property
     def variable(self) -> ir.Value:
