@@ -31,9 +31,8 @@ SHORTEST_ROW = 1 << 10  # elements: a row of less costs as much for its end as f
 ROWS = 64  # that a tensor is cut into if none of them is too long: enough for the threads to have equal shares
 FEWEST = 8  # parts of a reduction that leaves columns
 SHORTEST_PART = 64  # rows of one: its result is one more to read and to write
-MOST_COLUMNS = (
-    768  # of which rows are shared: three blocks of 256 are shared badly, and a line or two of each row read slowly
-)
+# of which rows are shared: three blocks of 256 are shared badly, and a line or two of each row read slowly
+MOST_COLUMNS = 768
 FARTHEST = 200  # ops in front of a reduction, as many as a kernel takes
 
 # what changes nothing: a number, or the end of the element type's range that it names
