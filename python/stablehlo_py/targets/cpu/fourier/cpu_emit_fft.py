@@ -33,9 +33,8 @@ from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
-WORTH_A_LOOP = (
-    3  # passes of one factor: their code takes longest to compile; with two, the loop costs 5 % and saves little
-)
+# passes of one factor: their code takes longest to compile; with two, the loop costs 5 % and saves little
+WORTH_A_LOOP = 3
 
 
 class CpuEmitFft(Pass):

@@ -19,9 +19,8 @@ from stablehlo_py.ops.build import PARALLEL, REDUCTION, Tensor
 from stablehlo_py.ops.contraction import accumulator, cast, contract, converted, multiply_add
 from stablehlo_py.transforms.simplify.panels import PANEL
 
-CONTRACTION = (
-    "kernel.contraction"  # marks the generic: labels of lhs, rhs and result, such as "bmk", and elements as below
-)
+# marks the generic: labels of lhs, rhs and result, such as "bmk" (see `joined`), and elements as below
+CONTRACTION = "kernel.contraction"
 SMALLEST = 1 << 12  # multiplications; below, packing costs more than it saves
 # What the emitter multiplies: lhs and rhs, or both where they differ, and the result. Sums of products of bytes are exact in f32
 # for one block.
