@@ -86,6 +86,32 @@ def test_every_number_of_threads_gives_the_same_bits(shape: tuple[int, ...]) -> 
     np.testing.assert_array_equal(one, three)
 
 
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT", "IRFFT"])
+@pytest.mark.parametrize(
+    ("lengths", "launches"),
+    [((64, 160), 2), ((77, 144), 2), ((12, 20, 50), 3), ((9, 7, 400), 3), ((40, 12), 1), ((1, 4096), 1)],
+)
+def test_threads_share_the_dimensions_of_one(cpu: str, kind: str, lengths: tuple[int, ...], launches: int) -> None:
+    rng = np.random.default_rng(0)
+    last = lengths[-1] // 2 + 1 if kind == "IRFFT" else lengths[-1]
+    x = rng.standard_normal((*lengths[:-1], last, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    x = x.real.copy() if kind == "RFFT" else x
+    wide = x.astype(np.float64 if kind == "RFFT" else np.complex128)
+    wanted = getattr(np.fft, f"{kind.lower()}n")(wide, s=lengths, axes=tuple(range(len(lengths))))
+    result = np.float32 if kind == "IRFFT" else np.complex64
+    before, after = (TensorType(a.shape, element_type_of(np.dtype(d))) for a, d in ((x, x.dtype), (wanted, result)))
+    text = f"""func.func @main(%x: {before}) -> {after} {{
+      %0 = stablehlo.fft %x, type = {kind}, length = {list(lengths)} : ({before}) -> {after}
+      return %0 : {after}
+    }}"""
+    executables = [stablehlo_py.compile(text, cache=False, options=Options(threads=n)) for n in (1, 2, 3)]
+    assert len(executables[0].program.commands) == launches
+    (got,) = executables[0](x)
+    assert np.abs(got - wanted).max() <= 4e-7 * np.abs(wanted).max()
+    for executable in executables[1:]:
+        np.testing.assert_array_equal(executable(x)[0], got)
+
+
 def test_nothing() -> None:
     text = """func.func @main(%x: tensor<2x0x9xcomplex<f32>>) -> tensor<2x0x16xf32> {
       %0 = stablehlo.fft %x, type = IRFFT, length = [16] : (tensor<2x0x9xcomplex<f32>>) -> tensor<2x0x16xf32>

@@ -5,7 +5,8 @@ columns lie so already. Their values go through passes, one for each factor of t
 between two buffers in the cache. A real transform of even length is a complex one of half the length, whose result is
 taken apart. Several dimensions: the last one first (the last one last for IRFFT), from buffer to buffer.
 
-Every step of the outermost loop does whole transforms: a part of the rows, or one element of the batch.
+Every step of the outermost loop does whole transforms: a part of the rows, or one element of the batch. Of a batch of one,
+each dimension is a launch of its own, whose transforms threads share (loop_phases.py).
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from stablehlo_py.targets.cpu.fourier.fft_real import merge, mirror, split
 from stablehlo_py.targets.cpu.fourier.fft_tables import Tables
 from stablehlo_py.targets.cpu.fourier.lower_fft import FFT, Transform
 from stablehlo_py.transforms.kernels.kernel_scratch import BUFFERS_FIRST
+from stablehlo_py.transforms.kernels.kernels_to_memref import SHARED
+from stablehlo_py.transforms.kernels.loop_phases import LOOP_STEPS
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
+LEAST_SHARED = 1 << 13  # floats of a batch of one whose dimensions are launches
 
 
 class CpuEmitFft(Pass):
@@ -55,8 +59,10 @@ def emit(function: ir.Operation, module: ir.Block, cpu: Cpu) -> None:
         operation.operation.erase()
     with ir.InsertionPoint(block), function.location, nest.shared_indices(block):
         nest.flatten_arguments(function)
-        _Emitter(transform, module, cpu, *block.arguments).emit()
+        phases = _Emitter(transform, module, cpu, *block.arguments).emit()
         func.return_([])
+    if phases:
+        function.attributes[LOOP_STEPS] = ir.DenseI64ArrayAttr.get(phases)
     for mark in (nest.VECTOR_CODE, BUFFERS_FIRST):
         function.attributes[mark] = ir.UnitAttr.get()
 
@@ -77,7 +83,8 @@ class _Emitter:
         self.passes = Passes(self.tables, self.scratch)
         self.scale = 1 / math.prod(of.lengths) if self.inverse else 1.0
 
-    def emit(self) -> None:
+    def emit(self) -> list[int]:
+        """The kernel's loops; the steps of each of them where they are launches one after the other."""
         of = self.of
         outer = of.lengths[:-1]
         rows = math.prod(outer)
@@ -88,7 +95,7 @@ class _Emitter:
             widths = [2 * self.half, self.last]
         if not outer:
             self._over(of.batch, self._width(of.batch), lambda r, v: self._rows(r, v, self.source, self.target, widths))
-            return
+            return []
         columns = self.half if self.real_in or self.real_out else self.last
         plane = 2 * rows * columns
         steps: list[Callable[[ir.Value, Index, ir.Value, Index], None]] = []
@@ -117,14 +124,24 @@ class _Emitter:
                 step(source, at, target, to)
                 source, at = target, to
 
-        if of.batch == 1:
-            element(0)
-        else:
+        if of.batch > 1:
             nest.loop(0, of.batch, 1, lambda b: element(b), parallel=PARALLEL_LOOP)
+            return []
+        element(0)
+        found = [self._blocks(rows), *(self._steps_of_columns(d, columns) for d in reversed(range(len(outer))))]
+        if plane < LEAST_SHARED or min(found) < 2:
+            return []
+        for buffer in (temporary, spare):
+            buffer.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
+        return found[::-1] if self.real_out else found
 
     def _width(self, count: int) -> int:
         """Lanes for as many transforms: a power of two that is no more."""
         return min(self.most, 1 << (count.bit_length() - 1))
+
+    def _blocks(self, count: int) -> int:
+        """Steps of the loop over so many transforms; 1: there is no loop."""
+        return -(-count // self._width(count)) if count > self._width(count) else 1
 
     def _over(
         self, count: int, width: int, body: Callable[[Index, Vectors], None], *, parallel: str = PARALLEL_LOOP
@@ -139,7 +156,7 @@ class _Emitter:
             first = multiply(n, width)
             body(nest.minimum(first, count - width) if count % width else first, vectors)
 
-        nest.loop(0, -(-count // width), 1, block, parallel=parallel)
+        nest.loop(0, self._blocks(count), 1, block, parallel=parallel)
 
     # --- one dimension
 
@@ -162,6 +179,12 @@ class _Emitter:
             nest.once_or_loop(before, 1, plane)
 
         return step
+
+    def _steps_of_columns(self, dim: int, columns: int) -> int:
+        """Steps of the outermost loop of that."""
+        outer = self.of.lengths[:-1]
+        before, after = math.prod(outer[:dim]), math.prod(outer[dim + 1 :]) * columns
+        return before if before > 1 else self._blocks(after)
 
     def _rows(
         self,
