@@ -108,12 +108,13 @@ def profiled(executable: Executable, inputs: list[np.ndarray], trace: str) -> st
 
 def _table(found: Profile) -> str:
     total = sum(k.seconds for k in found.kernels) or 1.0
-    lines = [f"{'kernel':40} {'calls':>7} {'ms':>10} {'share':>6} {'us a call':>10} {'GB/s':>8}"]
+    lines = [f"{'kernel':40} {'calls':>7} {'ms':>10} {'share':>6} {'us a call':>10} {'GB/s':>8} {'threads':>8}"]
     for k in found.kernels:
         rate = k.bytes * k.calls / k.seconds / 1e9 if k.seconds else 0.0
         lines.append(
             f"{k.name:40.40} {k.calls:7} {k.seconds * 1e3:10.3f} {100 * k.seconds / total:5.1f}% "
-            f"{k.seconds / k.calls * 1e6:10.2f} {rate:8.2f}"
+            f"{k.seconds / k.calls * 1e6:10.2f} {rate:8.2f} {k.parts:8}"
         )
-    lines.append(f"kernels {total * 1e3:.3f} ms of {found.seconds * 1e3:.3f} ms, on one thread, command by command")
+    whole = f"kernels {total * 1e3:.3f} ms of {found.seconds * 1e3:.3f} ms"
+    lines.append(f"{whole}, here on one thread, command by command; else each is shared by so many threads")
     return "\n".join(lines)

@@ -9,17 +9,22 @@ import numpy as np
 
 from stablehlo_py.records import record
 from stablehlo_py.runtime.executor import KERNEL, Executor, PythonExecutor
+from stablehlo_py.runtime.parts import awake_parts_of
 from stablehlo_py.runtime.program import Command, Launch, walk
 
 
 @record
 class KernelTime:
-    """One kernel over one call of the program: how often it ran, its seconds in all, the bytes of its buffers."""
+    """One kernel over one call of the program: how often it ran, its seconds in all, the bytes of its buffers.
+
+    parts: how many threads share it where the program is not profiled, if they are awake.
+    """
 
     name: str
     calls: int
     seconds: float
     bytes: int
+    parts: int
 
 
 @record
@@ -60,13 +65,16 @@ def profile(
     timed.began = started
     timed.run(arguments, results)
     seconds = time.perf_counter() - started
-    sizes = {}
+    sizes, parts = {}, dict[str, int]()
     for kernel in range(len(program.kernels)):
         sizes[program.kernels[kernel].name] = timed.bytes.get(kernel, 0)
+    for launch in _launches(program.commands):
+        name = program.kernels[launch.kernel].name
+        parts[name] = max(parts.get(name, 1), awake_parts_of(program, launch, executor.threads))
     totals: dict[str, list[float]] = {}
     for event in timed.events:
         totals.setdefault(event.name, []).append(event.seconds)
-    kernels = [KernelTime(name, len(runs), sum(runs), sizes[name]) for name, runs in totals.items()]
+    kernels = [KernelTime(name, len(runs), sum(runs), sizes[name], parts[name]) for name, runs in totals.items()]
     return Profile(tuple(sorted(kernels, key=lambda k: -k.seconds)), tuple(timed.events), seconds)
 
 

@@ -64,6 +64,22 @@ def test_profile_lists_every_kernel(program: str, tmp_path: Path, capsys: pytest
     assert all(e["dur"] > 0 for e in events)
 
 
+def test_profile_says_how_many_threads_share_a_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STABLEHLO_PY_THREADS", "3")
+    program = tmp_path / "sums.mlir"
+    large, small = "tensor<1000x1000xf32>", "tensor<10xf32>"
+    program.write_text(f"""func.func @main(%x: {large}, %y: {small}) -> ({large}, {small}) {{
+      %0 = stablehlo.add %x, %x : {large}
+      %1 = stablehlo.negate %y : {small}
+      return %0, %1 : {large}, {small}
+    }}""")
+    assert main(["run", str(program), "--profile"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("elementwise_")]
+    assert {row[0]: row[-1] for row in rows} == {"elementwise_add_0": "3", "elementwise_negate_1": "1"}
+
+
 def test_bf16_is_multiplied_in_pairs_where_that_is_faster() -> None:
     for name, pays in (("znver4", True), ("sapphirerapids", False), ("icelake-server", False)):
         features = ",".join(f"+{feature}" for feature in known(name))
