@@ -28,7 +28,7 @@ from stablehlo_py.transforms.kernels.build_program import KernelInfo, build_prog
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
 from stablehlo_py.transforms.kernels.kernel_parallel import EXTENT, GRAIN, PHASES, WORK
 from stablehlo_py.transforms.kernels.kernel_reuse import reuse_pairs
-from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED, inplace_pairs
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED, inplace_pairs, number_pairs, numbers
 from stablehlo_py.transforms.kernels.memory_pieces import Piece, piece_of
 from stablehlo_py.transforms.normalize.shape_operands import has_dynamic_shapes
 
@@ -206,21 +206,15 @@ def _stored_kernel(store: Cache, key: str) -> tuple[KernelInfo, bytes] | None:
 
 
 def _info(function: ir.Operation) -> KernelInfo:
-    scratch = _numbers(function, SCRATCH)
+    scratch = numbers(function, SCRATCH)
     reuse = tuple(reuse_pairs(function)) if kernel_text.may_share_memory(function) else ()
     extent, work, grain = (_number(function, name) for name in (EXTENT, WORK, GRAIN))
-    bounds = _numbers(function, PHASES)
-    phases = tuple(zip(bounds[::2], bounds[1::2], strict=True))
-    shared = _numbers(function, SHARED)
+    phases, shared = tuple(number_pairs(function, PHASES)), numbers(function, SHARED)
     return KernelInfo(scratch, tuple(inplace_pairs(function)), reuse, extent, work, max(1, grain), shared, phases)
 
 
 def _number(function: ir.Operation, name: str) -> int:
     return ir.IntegerAttr(function.attributes[name]).value if name in function.attributes else 0
-
-
-def _numbers(function: ir.Operation, name: str) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(function.attributes[name])) if name in function.attributes else ()
 
 
 def cost(source: Any, target: str) -> dict[str, int]:  # Any: as in compile

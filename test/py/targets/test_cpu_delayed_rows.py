@@ -8,22 +8,15 @@ from targets import vectorised
 
 from stablehlo_py import compile
 
-SOFTMAX = """
-func.func @main(%x: tensor<{rows}x{n}x{ty}>) -> tensor<{rows}x{n}x{ty}> {{
-  %least = stablehlo.constant dense<{least}> : tensor<{ty}>
-  %zero = stablehlo.constant dense<0.0> : tensor<{ty}>
-  %0 = stablehlo.reduce(%x init: %least) applies stablehlo.maximum across dimensions = [1]
-    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
-  %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{rows}x{ty}>) -> tensor<{rows}x{n}x{ty}>
-  %2 = stablehlo.subtract %x, %1 : tensor<{rows}x{n}x{ty}>
-  %3 = stablehlo.exponential %2 : tensor<{rows}x{n}x{ty}>
-  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
-    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
+SOFTMAX = (
+    "func.func @main(%x: tensor<{rows}x{n}x{ty}>) -> tensor<{rows}x{n}x{ty}> {{"
+    + vectorised.NUMERATORS
+    + """
   %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<{rows}x{ty}>) -> tensor<{rows}x{n}x{ty}>
   %6 = stablehlo.divide %3, %5 : tensor<{rows}x{n}x{ty}>
   return %6 : tensor<{rows}x{n}x{ty}>
-}}
-"""
+}}"""
+)
 # the last loop reads what the result may stand in the memory of
 CENTRED = """
 func.func @main(%x: tensor<96x{n}xf32>, %y: tensor<96x{n}xf32>) -> tensor<96x{n}xf32> {{
@@ -54,7 +47,9 @@ def numbers(rows: int, n: int, ty: str = "f32") -> np.ndarray:
 def test_softmax(rows: int, n: int, ty: str) -> None:
     x = numbers(rows, n, ty)
     x[1], x[2], x[3, 1], x[4, 0] = np.nan, -np.inf, np.inf, -np.inf
-    text = SOFTMAX.format(rows=rows, n=n, ty=ty, least="0xFF800000" if ty == "f32" else "0xFFF0000000000000")
+    text = SOFTMAX.format(
+        rows=rows, n=n, ty=ty, op="maximum", start="0xFF800000" if ty == "f32" else "0xFFF0000000000000"
+    )
     vectorised.check(text, x, vectors=False, tolerance=(3e-6, 1e-30))
 
 
@@ -68,7 +63,7 @@ def test_past_the_caches() -> None:
     """A result too large for the caches, wherever it stands."""
     rows, n = 4096, 1024
     x = numbers(rows, n)
-    compiled = compile(SOFTMAX.format(rows=rows, n=n, ty="f32", least="0xFF800000"), cache=False)
+    compiled = compile(SOFTMAX.format(rows=rows, n=n, ty="f32", op="maximum", start="0xFF800000"), cache=False)
     wanted = np.exp(x - x.max(1, keepdims=True), dtype=np.float64)
     wanted /= wanted.sum(1, keepdims=True)
     np.testing.assert_allclose(compiled(x)[0], wanted, rtol=1e-5)

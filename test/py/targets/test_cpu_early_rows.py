@@ -6,24 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from targets.vectorised import NUMERATORS
 
 from stablehlo_py import Options, compile
 
 # softmax's numerators, their sums, and what was the largest or smallest of the row
-ROWS = """
-func.func @main(%x: tensor<{rows}x{n}x{ty}>) -> (tensor<{rows}x{n}x{ty}>, tensor<{rows}x{ty}>, tensor<{rows}x{ty}>) {{
-  %start = stablehlo.constant dense<{start}> : tensor<{ty}>
-  %zero = stablehlo.constant dense<0.0> : tensor<{ty}>
-  %0 = stablehlo.reduce(%x init: %start) applies stablehlo.{op} across dimensions = [1]
-    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
-  %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{rows}x{ty}>) -> tensor<{rows}x{n}x{ty}>
-  %2 = stablehlo.subtract %x, %1 : tensor<{rows}x{n}x{ty}>
-  %3 = stablehlo.exponential %2 : tensor<{rows}x{n}x{ty}>
-  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
-    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
-  return %3, %4, %0 : tensor<{rows}x{n}x{ty}>, tensor<{rows}x{ty}>, tensor<{rows}x{ty}>
-}}
-"""
+ROWS = (
+    "func.func @main(%x: tensor<{rows}x{n}x{ty}>)"
+    " -> (tensor<{rows}x{n}x{ty}>, tensor<{rows}x{ty}>, tensor<{rows}x{ty}>) {{"
+    + NUMERATORS
+    + "return %3, %4, %0 : tensor<{rows}x{n}x{ty}>, tensor<{rows}x{ty}>, tensor<{rows}x{ty}> }}"
+)
 TYPES = {"f32": np.float32, "f64": np.float64}
 
 

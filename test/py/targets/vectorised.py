@@ -10,6 +10,19 @@ from stablehlo_py.compiler import compile
 from stablehlo_py.mlir import ir, new_context
 from stablehlo_py.reference import interpret
 
+# of rows: the largest or smallest element as %0, and exp(x - that) as %3 with its sums as %4; to be formatted
+NUMERATORS = """
+  %start = stablehlo.constant dense<{start}> : tensor<{ty}>
+  %zero = stablehlo.constant dense<0.0> : tensor<{ty}>
+  %0 = stablehlo.reduce(%x init: %start) applies stablehlo.{op} across dimensions = [1]
+    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{rows}x{ty}>) -> tensor<{rows}x{n}x{ty}>
+  %2 = stablehlo.subtract %x, %1 : tensor<{rows}x{n}x{ty}>
+  %3 = stablehlo.exponential %2 : tensor<{rows}x{n}x{ty}>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<{rows}x{n}x{ty}>, tensor<{ty}>) -> tensor<{rows}x{ty}>
+"""
+
 
 def check(
     text: str,

@@ -10,7 +10,7 @@ from stablehlo_py.targets.gpu.plans import plans_of, ptx_of
 from stablehlo_py.targets.gpu.program import GpuProgram
 from stablehlo_py.transforms.kernels.build_program import KernelInfo, build_program
 from stablehlo_py.transforms.kernels.hlo_form_kernels import KERNEL
-from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, inplace_pairs, numbers
 
 
 def compile_ptx(module: ir.Module, *, chip: str = "sm_80") -> GpuProgram:
@@ -32,10 +32,7 @@ def compile_ptx(module: ir.Module, *, chip: str = "sm_80") -> GpuProgram:
             for f in work.body.operations
             if KERNEL in f.operation.attributes
         }
-        infos = {
-            name: KernelInfo(tuple(ir.DenseI64ArrayAttr(f.attributes[SCRATCH])), tuple(inplace_pairs(f)))
-            for name, f in functions.items()
-        }
+        infos = {name: KernelInfo(numbers(f, SCRATCH), tuple(inplace_pairs(f))) for name, f in functions.items()}
         program = build_program(mains[0].body.operations[0].operation, infos)
         return GpuProgram(chip, ptx_of(work.operation, target), plans_of(work.operation), program)
 

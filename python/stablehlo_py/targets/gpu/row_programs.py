@@ -22,7 +22,7 @@ from stablehlo_py.targets.gpu.loops import launch_elements
 from stablehlo_py.targets.gpu.nest import delinearize, when
 from stablehlo_py.targets.gpu.rows import COMBINERS, THREADS, WARP, across_warps, shuffle_xor
 from stablehlo_py.transforms.kernels.kernel_scratch import element_bytes
-from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, numbers
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 SHARED_BYTES = 40 << 10  # of the 48 KB that every block may have; the rest is for the reductions
@@ -127,7 +127,7 @@ def _phase(loop: ir.Operation) -> _Phase | None:
 def _private_buffers(function: ir.Operation, loop: ir.Operation) -> list[ir.Value]:
     """Stack and scratch buffers of the function that only this loop uses: each row writes them before it reads them."""
     block = function.regions[0].blocks[0]
-    scratch = len(list(ir.DenseI64ArrayAttr(function.attributes[SCRATCH]))) if SCRATCH in function.attributes else 0
+    scratch = len(numbers(function, SCRATCH))
     candidates = list(block.arguments)[len(block.arguments) - scratch :]
     candidates += [v.operation.results[0] for v in block.operations if v.operation.name == "memref.alloca"]
 

@@ -37,13 +37,16 @@ class KernelMarkParallel(Pass):
 
 
 def _mark(function: ir.Operation) -> None:
-    extent, ops = common_extent(function), only_linalg(function)
+    loops = only_linalg(function)
+    if not loops:
+        return
+    extent = common_extent(loops)
     if extent is not None and extent > 1:
         function.attributes[EXTENT] = i64(extent)
-    elif (columns := common_columns(function)) is not None:
+    elif (columns := common_columns(function, loops)) is not None:
         function.attributes[COLUMNS], function.attributes[EXTENT] = ir.UnitAttr.get(), i64(columns)
-    elif ops:
-        loop_phases.mark(function, ops)
+    else:
+        loop_phases.mark(function, loops)
 
 
 def _is_alone(op: ir.Operation) -> bool:
@@ -67,25 +70,22 @@ def _without_leading_ones(copy: ir.Operation) -> None:
             copy.operands[i] = memref.collapse_shape(new, copy.operands[i], groups)
 
 
-def only_linalg(function: ir.Operation) -> list[ir.Operation] | None:
-    """The linalg ops of a kernel, if it does nothing else."""
+def only_linalg(function: ir.Operation) -> list[ir.Operation]:
+    """The linalg ops of a kernel; none if it does anything else."""
     operations = [o.operation for o in function.regions[0].blocks[0].operations]
     found = [o for o in operations if o.name.startswith("linalg.")]
-    return None if any(o not in found and not o.name.startswith(SETUP) for o in operations) else found
+    return [] if any(o not in found and not o.name.startswith(SETUP) for o in operations) else found
 
 
-def common_extent(function: ir.Operation) -> int | None:
+def common_extent(loops: list[ir.Operation]) -> int | None:
     """The extent of the outermost loop that all linalg ops of a kernel share, or None."""
-    loops = only_linalg(function)
-    if not loops:
-        return None
     extents = set()
     users: dict[ir.Value, list[ir.Operation]] = {}
     for op in loops:
-        extent = _outer_extent(op)
-        if extent is None:
+        sizes = loop_phases.loop_extents(op)
+        if not sizes or not loop_phases.is_parallel(op, 0):
             return None
-        extents.add(extent)
+        extents.add(sizes[0])
         for buffer in op.operands:
             users.setdefault(buffer, []).append(op)
     if len(extents) != 1:
@@ -123,14 +123,13 @@ def _argument(buffer: ir.Value, *, whole_rows: bool) -> ir.Value | None:
     return buffer
 
 
-def common_columns(function: ir.Operation) -> int | None:
+def common_columns(function: ir.Operation, loops: list[ir.Operation]) -> int | None:
     """The extent of the innermost loop that all linalg ops of a kernel share where all write one row of results.
 
     So do reductions of the leading dimensions: each column is computed apart from the others.
     """
-    loops = only_linalg(function)
-    operations = [o.operation for o in function.regions[0].blocks[0].operations]
-    if loops is None or len(loops) < 2 or any(o.name.startswith("memref.alloc") for o in operations):
+    operations = function.regions[0].blocks[0].operations
+    if len(loops) < 2 or any(o.operation.name.startswith("memref.alloc") for o in operations):
         return None
     written = {buffer for op in loops for buffer in list(op.operands) if _writes(op, buffer)}
     extents = {_row_extent(op, written) for op in loops}
@@ -159,25 +158,6 @@ def _row_extent(op: ir.Operation, written: set[ir.Value]) -> int | None:
                 return None
             extent = ir.MemRefType(buffer.type).shape[0]
     return extent
-
-
-def _outer_extent(op: ir.Operation) -> int | None:
-    if op.name in ("linalg.fill", "linalg.copy"):
-        shape = ir.MemRefType(op.operands[1].type).shape
-        return shape[0] if shape else None
-    if "iterator_types" not in op.attributes or "indexing_maps" not in op.attributes:
-        return None
-    iterators = ir.ArrayAttr(op.attributes["iterator_types"])
-    if not len(iterators) or "parallel" not in str(iterators[0]):
-        return None
-    for buffer, attribute in zip(op.operands, ir.ArrayAttr(op.attributes["indexing_maps"]), strict=True):
-        if not isinstance(buffer.type, ir.MemRefType):
-            continue
-        places = ir.AffineMapAttr(attribute).value.results
-        for place, size in zip(places, ir.MemRefType(buffer.type).shape, strict=True):
-            if isinstance(place, ir.AffineDimExpr) and place.position == 0:
-                return size
-    return None
 
 
 def _writes(op: ir.Operation, buffer: ir.Value) -> bool:

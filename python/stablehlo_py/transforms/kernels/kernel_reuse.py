@@ -12,6 +12,7 @@ from stablehlo_py.core.passes import Pass
 from stablehlo_py.mlir import ir
 from stablehlo_py.records import record
 from stablehlo_py.transforms.kernels.hlo_form_kernels import INPLACE, KERNEL
+from stablehlo_py.transforms.kernels.kernels_to_memref import number_pairs
 
 REUSE = "kernel.reuse"  # pairs of numbers of buffers: one that is read, and one that is written and may be the same
 _SHAPES = ("memref.collapse_shape", "memref.expand_shape")
@@ -33,10 +34,7 @@ class KernelReuse(Pass):
 
 def reuse_pairs(function: ir.Operation) -> list[tuple[int, int]]:
     """(read, written): numbers of buffers of a kernel, inputs and outputs counted together, that may be one."""
-    if REUSE not in function.attributes:
-        return []
-    numbers = list(ir.DenseI64ArrayAttr(function.attributes[REUSE]))
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+    return number_pairs(function, REUSE)
 
 
 def pairs_of(function: ir.Operation) -> list[tuple[int, int]]:

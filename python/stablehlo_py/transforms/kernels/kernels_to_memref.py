@@ -94,10 +94,18 @@ def _before_reshapes(value: ir.Value) -> ir.Value:
 
 def inplace_pairs(function: ir.Operation) -> list[tuple[int, int]]:
     """(operand, result) of the results that update an operand in place."""
-    if INPLACE not in function.attributes:
-        return []
-    numbers = list(ir.DenseI64ArrayAttr(function.attributes[INPLACE]))
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+    return number_pairs(function, INPLACE)
+
+
+def numbers(function: ir.Operation, name: str) -> tuple[int, ...]:
+    """A kernel's attribute that is a list of numbers; none where it has no such attribute."""
+    return tuple(ir.DenseI64ArrayAttr(function.attributes[name])) if name in function.attributes else ()
+
+
+def number_pairs(function: ir.Operation, name: str) -> list[tuple[int, int]]:
+    """One of which each two belong together."""
+    found = numbers(function, name)
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
 def _memref(ty: ir.Type) -> ir.Type:

@@ -16,27 +16,26 @@ import math
 
 from stablehlo_py.core.collect import operations_named
 from stablehlo_py.mlir import arith, ir
-from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED
+from stablehlo_py.transforms.kernels.kernels_to_memref import SCRATCH, SHARED, numbers
 
 LOOP_STEPS = "kernel.loop_steps"  # of each loop of a kernel that runs in phases
 LEAST_WORK = 200_000  # steps of innermost loops, in the mean of a kernel's loops, below which one thread does them all
 
 
-def mark(function: ir.Operation, ops: list[ir.Operation]) -> bool:
+def mark(function: ir.Operation, ops: list[ir.Operation]) -> None:
     """Note the steps of linalg ops, which are all that a kernel does, if each has an outermost loop of independent ones."""
-    extents = [_domain(op) for op in ops]
+    extents = [loop_extents(op) for op in ops]
     if not all(extents) or sum(map(math.prod, extents)) < LEAST_WORK * len(ops):
-        return False
-    steps = [next((n for n in sizes if n != 1), 1) for sizes in extents]
-    if min(steps) < 2 or not all(_is_parallel(op, sizes) for op, sizes in zip(ops, extents, strict=True)):
-        return False
+        return
+    outermost = [next((d for d, n in enumerate(sizes) if n != 1), 0) for sizes in extents]  # one of a step is none
+    steps = [sizes[d] for sizes, d in zip(extents, outermost, strict=True)]
+    if min(steps) < 2 or not all(is_parallel(op, d) for op, d in zip(ops, outermost, strict=True)):
+        return
     if any(_is_between(alloca.operation, ops) for alloca in operations_named(function, "memref.alloca")):
-        return False  # each thread has its own
+        return  # each thread has its own
     function.attributes[LOOP_STEPS] = ir.DenseI64ArrayAttr.get(steps)
-    shared = [size for name in (SHARED, SCRATCH) if name in function.attributes for size in _numbers(function, name)]
-    function.attributes[SHARED] = ir.DenseI64ArrayAttr.get(shared)
+    function.attributes[SHARED] = ir.DenseI64ArrayAttr.get([*numbers(function, SHARED), *numbers(function, SCRATCH)])
     function.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get([])
-    return True
 
 
 def bound(function: ir.Operation, loops: list[ir.Operation], trips: list[int | None]) -> list[int] | None:
@@ -46,7 +45,7 @@ def bound(function: ir.Operation, loops: list[ir.Operation], trips: list[int | N
     """
     if LOOP_STEPS not in function.attributes:
         return None
-    steps = _numbers(function, LOOP_STEPS)
+    steps = list(numbers(function, LOOP_STEPS))
     del function.attributes[LOOP_STEPS]
     if steps != trips:
         return None
@@ -68,8 +67,8 @@ def bound(function: ir.Operation, loops: list[ir.Operation], trips: list[int | N
     return launches
 
 
-def _domain(op: ir.Operation) -> list[int]:
-    """The extents of an op's loops, outermost first; empty where one is unknown."""
+def loop_extents(op: ir.Operation) -> list[int]:
+    """The extents of a linalg op's loops, outermost first; empty where one is unknown."""
     if op.name in ("linalg.fill", "linalg.copy"):
         return list(ir.MemRefType(op.operands[1].type).shape)
     if "iterator_types" not in op.attributes or "indexing_maps" not in op.attributes:
@@ -85,12 +84,11 @@ def _domain(op: ir.Operation) -> list[int]:
     return [sizes[d] for d in loops] if all(d in sizes for d in loops) else []
 
 
-def _is_parallel(op: ir.Operation, sizes: list[int]) -> bool:
-    """Whether the steps of the outermost loop of several are independent."""
-    if op.name in ("linalg.fill", "linalg.copy"):
-        return True
-    outer = next(d for d, n in enumerate(sizes) if n != 1)
-    return "parallel" in str(ir.ArrayAttr(op.attributes["iterator_types"])[outer])
+def is_parallel(op: ir.Operation, loop: int) -> bool:
+    """Whether the steps of one of these loops, by its number, are independent."""
+    return op.name in ("linalg.fill", "linalg.copy") or "parallel" in str(
+        ir.ArrayAttr(op.attributes["iterator_types"])[loop]
+    )
 
 
 def _is_between(maker: ir.Operation, ops: list[ir.Operation]) -> bool:
@@ -104,7 +102,3 @@ def _is_between(maker: ir.Operation, ops: list[ir.Operation]) -> bool:
             else:
                 views.append(user)
     return len(users) > 1
-
-
-def _numbers(function: ir.Operation, name: str) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(function.attributes[name]))

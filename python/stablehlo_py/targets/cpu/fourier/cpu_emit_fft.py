@@ -32,6 +32,7 @@ from stablehlo_py.transforms.kernels.loop_phases import LOOP_STEPS
 from stablehlo_py.transforms.kernels.lower_groups import PARALLEL_LOOP
 
 Index = int | ir.Value
+Step = Callable[[ir.Value, Index, ir.Value, Index], None]  # from a place in one buffer to one in another
 LEAST_SHARED = 1 << 13  # floats of a batch of one whose dimensions are launches
 
 
@@ -94,30 +95,25 @@ class _Emitter:
         elif self.real_out:
             widths = [2 * self.half, self.last]
         if not outer:
-            self._over(of.batch, self._width(of.batch), lambda r, v: self._rows(r, v, self.source, self.target, widths))
+            self._over(of.batch, lambda r, v: self._rows(r, v, self.source, self.target, widths))
             return []
         columns = self.half if self.real_in or self.real_out else self.last
         plane = 2 * rows * columns
-        steps: list[Callable[[ir.Value, Index, ir.Value, Index], None]] = []
 
         def along_rows(source: ir.Value, at: Index, target: ir.Value, to: Index) -> None:
-            self._over(
-                rows,
-                self._width(rows),
-                lambda r, v: self._rows(r, v, source, target, widths, at, to),
-                parallel="",
-            )
+            self._over(rows, lambda r, v: self._rows(r, v, source, target, widths, at, to), parallel="")
 
-        for d in range(len(outer)):
-            steps.append(self._along_columns(d, columns))
-        steps = [*steps, along_rows] if self.real_out else [along_rows, *reversed(steps)]
+        steps = [self._along_columns(d, columns) for d in range(len(outer))]
+        steps.append((self._blocks(rows), along_rows))
+        if not self.real_out:
+            steps.reverse()
         # the last step writes the result; those before it leave theirs where the next does not write
         temporary = nest.scratch([plane], self.element)
         spare = nest.scratch([plane], self.element) if len(steps) > 2 else temporary
 
         def element(b: Index) -> None:
             source, at = self.source, multiply(b, rows * widths[0])
-            for n, step in enumerate(steps):
+            for n, (_, step) in enumerate(steps):
                 final = n == len(steps) - 1
                 target = self.target if final else (temporary if n % 2 == 0 else spare)
                 to = multiply(b, rows * widths[1]) if final else 0
@@ -128,12 +124,12 @@ class _Emitter:
             nest.loop(0, of.batch, 1, lambda b: element(b), parallel=PARALLEL_LOOP)
             return []
         element(0)
-        found = [self._blocks(rows), *(self._steps_of_columns(d, columns) for d in reversed(range(len(outer))))]
-        if plane < LEAST_SHARED or min(found) < 2:
+        counts = [count for count, _ in steps]
+        if plane < LEAST_SHARED or min(counts) < 2:
             return []
         for buffer in (temporary, spare):
             buffer.owner.operation.attributes[SHARED] = ir.UnitAttr.get()
-        return found[::-1] if self.real_out else found
+        return counts
 
     def _width(self, count: int) -> int:
         """Lanes for as many transforms: a power of two that is no more."""
@@ -143,10 +139,9 @@ class _Emitter:
         """Steps of the loop over so many transforms; 1: there is no loop."""
         return -(-count // self._width(count)) if count > self._width(count) else 1
 
-    def _over(
-        self, count: int, width: int, body: Callable[[Index, Vectors], None], *, parallel: str = PARALLEL_LOOP
-    ) -> None:
-        """body(first, vectors) for blocks of `width` transforms; the last may overlap the one before."""
+    def _over(self, count: int, body: Callable[[Index, Vectors], None], *, parallel: str = PARALLEL_LOOP) -> None:
+        """body(first, vectors) for blocks of as many transforms as there are lanes; the last may overlap the one before."""
+        width = self._width(count)
         vectors = Vectors(self.element, width)
         if count <= width:
             body(0, vectors)
@@ -160,8 +155,8 @@ class _Emitter:
 
     # --- one dimension
 
-    def _along_columns(self, dim: int, columns: int) -> Callable[[ir.Value, Index, ir.Value, Index], None]:
-        """The transform along a dimension that is not the last: from (before, n, after) to the same."""
+    def _along_columns(self, dim: int, columns: int) -> tuple[int, Step]:
+        """The transform along a dimension that is not the last, from (before, n, after) to the same; steps of its loop first."""
         outer = self.of.lengths[:-1]
         length = outer[dim]
         before, after = math.prod(outer[:dim]), math.prod(outer[dim + 1 :]) * columns
@@ -174,17 +169,11 @@ class _Emitter:
 
             def plane(n: Index) -> None:
                 start = multiply(n, 2 * length * after)
-                self._over(after, self._width(after), lambda a, v: block(add(start, multiply(a, 2)), v), parallel="")
+                self._over(after, lambda a, v: block(add(start, multiply(a, 2)), v), parallel="")
 
             nest.once_or_loop(before, 1, plane)
 
-        return step
-
-    def _steps_of_columns(self, dim: int, columns: int) -> int:
-        """Steps of the outermost loop of that."""
-        outer = self.of.lengths[:-1]
-        before, after = math.prod(outer[:dim]), math.prod(outer[dim + 1 :]) * columns
-        return before if before > 1 else self._blocks(after)
+        return before if before > 1 else self._blocks(after), step
 
     def _rows(
         self,
